@@ -1,0 +1,5 @@
+//! `sinexp` (sine + exponential): a research toolkit over XLA for sine networks and symmetric-exponential transformers.
+#![deny(unsafe_code)]
+
+pub mod array;
+pub mod error;
