@@ -3,3 +3,4 @@
 
 pub mod array;
 pub mod error;
+pub mod graph;
