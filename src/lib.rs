@@ -4,3 +4,4 @@
 pub mod array;
 pub mod error;
 pub mod graph;
+pub mod transform;
