@@ -1,7 +1,10 @@
 //! `sinexp` (sine + exponential): a research toolkit over XLA for sine networks and symmetric-exponential transformers.
 #![deny(unsafe_code)]
 
+pub mod analysis;
 pub mod array;
 pub mod error;
+pub mod files;
 pub mod graph;
+pub mod report;
 pub mod transform;

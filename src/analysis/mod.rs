@@ -1,0 +1,3 @@
+//! What is measured on networks: spectra of Jacobians.
+
+pub mod spectrum;

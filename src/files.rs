@@ -1,0 +1,133 @@
+//! Writing files so that each is complete or absent: a temporary name beside it, fsync, rename, fsync of the folder.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, ErrorKind, Write};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// Lets `fill` write the new content of `path`; what was there before stays until the new file is safely on disk.
+///
+/// **Errors** when the folder does not exist or cannot be written, the disk is full, or `fill` fails; `path` is then
+/// as it was, and nothing else is left behind.
+pub fn write_atomically(path: impl AsRef<Path>, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let path = path.as_ref();
+    let fail = |e: std::io::Error| Error::file(path, format!("cannot be written: {}", reason(&e)));
+    let folder = folder_of(path);
+    if path.is_dir() {
+        return Err(Error::file(path, "cannot be written: it is a folder; give a file name"));
+    }
+    let mut temporary = tempfile::Builder::new().prefix(".").suffix(".partial").tempfile_in(folder).map_err(fail)?;
+    let mut writer = BufWriter::new(temporary.as_file_mut());
+    fill(&mut writer)?;
+    writer.flush().map_err(fail)?;
+    drop(writer);
+    set_mode(temporary.as_file(), path).map_err(fail)?;
+    temporary.as_file().sync_all().map_err(fail)?;
+    temporary.persist(path).map_err(|e| fail(e.error))?;
+    // Makes the new name itself durable; some file systems cannot sync a folder, and the file is complete either way.
+    if let Ok(folder) = File::open(folder) {
+        folder
+            .sync_all()
+            .or_else(|e| if e.kind() == ErrorKind::InvalidInput { Ok(()) } else { Err(e) })
+            .map_err(fail)?;
+    }
+    Ok(())
+}
+
+/// [`write_atomically`] for content that is already there.
+pub fn write_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
+    let path = path.as_ref();
+    write_atomically(path, |w| {
+        w.write_all(bytes).map_err(|e| Error::file(path, format!("cannot be written: {}", reason(&e))))
+    })
+}
+
+/// Makes `folder` and its parents if need be, and proves that files can be made in it, before long work begins.
+///
+/// **Errors** when it is not a folder or cannot be written; folders made on the way are then removed again.
+pub fn ensure_writable_folder(folder: impl AsRef<Path>) -> Result<()> {
+    let folder = folder.as_ref();
+    let fail = |e: std::io::Error| {
+        Error::file(folder, format!("cannot be used as output folder: {}; give another with --out", reason(&e)))
+    };
+    if folder.exists() && !folder.is_dir() {
+        return Err(Error::file(folder, "is a file; give a folder with --out"));
+    }
+    fs::create_dir_all(folder).map_err(fail)?;
+    tempfile::Builder::new().prefix(".").suffix(".partial").tempfile_in(folder).map_err(fail)?;
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// An I/O error's text without the temporary file's name and the system's number.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    let text = match error.raw_os_error() {
+        Some(code) => std::io::Error::from_raw_os_error(code).to_string(),
+        None => error.to_string(),
+    };
+    let text = text.split(" (os error").next().unwrap_or(&text).to_owned();
+    text.to_lowercase()
+}
+
+/// Temporary files are private; a finished one has the mode of the file it replaces, or the usual one of new files.
+#[cfg(unix)]
+fn set_mode(file: &File, path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = match fs::metadata(path) {
+        Ok(old) => old.permissions().mode() & 0o777,
+        Err(_) => 0o644,
+    };
+    file.set_permissions(fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn set_mode(_: &File, _: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("folder");
+        entries.map(|e| e.expect("entry").file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("a.txt");
+        write_bytes(&path, b"old").expect("first");
+        let failed = write_atomically(&path, |w| {
+            w.write_all(b"half").expect("into the temporary file");
+            Err(Error::numeric("loss", "is NaN"))
+        });
+        assert!(failed.is_err());
+        assert_eq!(fs::read(&path).expect("still there"), b"old");
+        assert_eq!(names(folder.path()), ["a.txt"]);
+        write_bytes(&path, b"new").expect("second");
+        assert_eq!(fs::read(&path).expect("replaced"), b"new");
+    }
+
+    #[test]
+    fn places_that_cannot_be_written_say_so_in_one_line() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let missing = write_bytes(folder.path().join("no/such/a.txt"), b"x").expect_err("no folder").to_string();
+        assert!(missing.ends_with("a.txt: cannot be written: no such file or directory"), "{missing}");
+        assert!(write_bytes(folder.path(), b"x").expect_err("a folder").to_string().contains("is a folder"));
+        let file = folder.path().join("file");
+        write_bytes(&file, b"x").expect("file");
+        assert!(ensure_writable_folder(&file).expect_err("a file").to_string().contains("is a file"));
+        assert!(ensure_writable_folder(file.join("below")).is_err());
+        ensure_writable_folder(folder.path().join("new/deep")).expect("made");
+        assert!(folder.path().join("new/deep").is_dir());
+    }
+}

@@ -1,0 +1,274 @@
+//! Where everything on the page goes: margins from measured text, a grid of panels, the legend, the note.
+
+use super::axis::{Label, Scale, Span, Ticks};
+use super::canvas::{Anchor, At, Rect, Type, text_width};
+use super::figure::{Figure, Legend, Mark, Panel};
+use super::image::Raster;
+use super::style::{LineStyle, Marker, NORMAL, SMALL};
+
+/// Tick length in points.
+pub(super) const TICK: f64 = 2.5;
+/// Length of a line sample in the legend, in points.
+pub(super) const SAMPLE: f64 = 24.0;
+/// Size of a superscript, and how far it is raised, in font sizes.
+pub(super) const SUPERSCRIPT: (f64, f64) = (0.72, 0.38);
+const EDGE: f64 = 3.0;
+const GAP: f64 = 8.0;
+/// Height of a line of text, in font sizes.
+const LEADING: f64 = 1.4;
+
+/// One panel's place and axes.
+pub(super) struct Place {
+    pub(super) plot: Rect,
+    pub(super) x: (Span, Ticks),
+    pub(super) y: (Span, Ticks),
+    pub(super) show_x: bool,
+    pub(super) show_y: bool,
+}
+
+/// What a legend entry shows before its text.
+pub(super) enum Key {
+    Line(LineStyle),
+    Point(Marker, f64, super::style::Color),
+    Box(super::style::Color),
+}
+
+/// The whole page, in points.
+pub(super) struct Layout {
+    pub(super) width: f64,
+    pub(super) height: f64,
+    pub(super) places: Vec<Place>,
+    /// Axis labels: text, the middle of its baseline, whether it reads upwards.
+    pub(super) labels: Vec<(String, At, bool)>,
+    /// Key (none for the legend's title), its left end on the middle of the line, text.
+    pub(super) legend: Vec<(Option<Key>, At, String)>,
+    pub(super) note: Vec<(At, String)>,
+}
+
+pub(super) fn label_width(label: &Label, size: f64) -> f64 {
+    let plain = text_width(&label.base, &Type::new(size, Anchor::Left));
+    let raised = Type::new(size * SUPERSCRIPT.0, Anchor::Left);
+    plain + label.exponent.as_ref().map_or(0.0, |e| text_width(e, &raised))
+}
+
+impl Layout {
+    pub(super) fn new(figure: &Figure) -> Self {
+        let width = figure.width * 72.0;
+        let (columns, count) = (figure.columns, figure.panels.len());
+        let entries = entries(figure);
+        let entry_type = Type::new(SMALL, Anchor::Left);
+        let entry_width = |(key, text): &(Option<Key>, String)| {
+            key.as_ref().map_or(0.0, |k| sample_width(k) + 3.0) + text_width(text, &entry_type) + 9.0
+        };
+        let legend_right = match figure.legend {
+            Legend::Right => entries.iter().map(entry_width).fold(0.0, f64::max),
+            _ => 0.0,
+        };
+        let right = width - EDGE - legend_right;
+
+        let axes = spans(figure);
+        let rough = (right - EDGE) / columns as f64 - 24.0;
+        let ticks: Vec<(Ticks, Ticks)> = figure
+            .panels
+            .iter()
+            .zip(&axes)
+            .map(|(panel, (x, y))| {
+                let room = |length: f64, each: f64| ((length / each) as usize).max(2);
+                (panel.x.marks(x, room(rough, 26.0)), panel.y.marks(y, room(rough * figure.aspect, 13.0)))
+            })
+            .collect();
+        let shows_y = |i: usize| !figure.shared || i % columns == 0;
+        let shows_x = |i: usize| !figure.shared || i + columns >= count;
+        let tick_room = |i: usize| -> f64 {
+            let labels = &ticks[i].1.major;
+            if figure.panels[i].image.is_some() || !shows_y(i) {
+                return 0.0;
+            }
+            labels.iter().map(|(_, l)| label_width(l, SMALL)).fold(0.0, f64::max) + TICK + 2.0
+        };
+        let label_room = |i: usize| {
+            if shows_y(i) && !figure.panels[i].y.label.is_empty() { NORMAL * LEADING } else { 0.0 }
+        };
+        // Plots of one column begin at the same x: the widest labels of the column decide.
+        let lefts: Vec<f64> = (0..columns.min(count.max(1)))
+            .map(|c| (c..count).step_by(columns).map(|i| tick_room(i) + label_room(i)).fold(0.0, f64::max))
+            .collect();
+        let used = lefts.len().max(1);
+        let plot_width = (right - EDGE - lefts.iter().sum::<f64>() - GAP * (used - 1) as f64 - 4.0) / used as f64;
+
+        let mut places: Vec<Place> = Vec::with_capacity(count);
+        let mut labels = Vec::new();
+        let mut y = EDGE;
+        for row in 0..count.div_ceil(columns) {
+            let members = row * columns..((row + 1) * columns).min(count);
+            let any = |f: &dyn Fn(&Panel) -> bool| figure.panels[members.clone()].iter().any(f);
+            y += if any(&|p| !p.title.is_empty()) { NORMAL * LEADING } else { 2.0 };
+            let heights = members.clone().map(|i| match &figure.panels[i].image {
+                Some(image) => plot_width * image.height as f64 / image.width as f64,
+                None => plot_width * figure.aspect,
+            });
+            let height = heights.fold(0.0, f64::max);
+            let mut x = EDGE;
+            for i in members.clone() {
+                x += lefts[i % columns] + if i % columns > 0 { GAP } else { 0.0 };
+                let plot = Rect { left: x, top: y, right: x + plot_width, bottom: y + height };
+                let plot = figure.panels[i].image.as_ref().map_or(plot, |image| fitted(image, &plot));
+                let ((x_span, y_span), (x_ticks, y_ticks)) = (axes[i], ticks[i].clone());
+                places.push(Place {
+                    plot,
+                    x: (x_span, x_ticks),
+                    y: (y_span, y_ticks),
+                    show_x: shows_x(i),
+                    show_y: shows_y(i),
+                });
+                if label_room(i) > 0.0 && !figure.shared {
+                    let at = (plot.left - tick_room(i) - 3.0, (plot.top + plot.bottom) / 2.0);
+                    labels.push((figure.panels[i].y.label.clone(), at, true));
+                }
+                x += plot_width;
+            }
+            y += height;
+            let labelled = |i: usize| shows_x(i) && !figure.panels[i].x.label.is_empty();
+            if members.clone().any(|i| shows_x(i) && figure.panels[i].image.is_none()) {
+                y += TICK + SMALL * LEADING;
+            }
+            if members.clone().any(labelled) {
+                let last = row + 1 == count.div_ceil(columns);
+                for i in members.clone().filter(|i| labelled(*i) && !figure.shared) {
+                    let middle = (places[i].plot.left + places[i].plot.right) / 2.0;
+                    let under = match figure.panels[i].image {
+                        Some(_) => places[i].plot.bottom + NORMAL * 1.15,
+                        None => y + NORMAL * 0.85,
+                    };
+                    labels.push((figure.panels[i].x.label.clone(), (middle, under), false));
+                }
+                y += if figure.shared && !last { 0.0 } else { NORMAL * LEADING };
+            }
+            y += 4.0;
+        }
+        // Shared axes are named once, in the middle of the grid's edge.
+        if let (true, Some(first), Some(last)) = (figure.shared, figure.panels.first(), places.last()) {
+            let right = places.iter().map(|p| p.plot.right).fold(0.0, f64::max);
+            let (left, top, bottom) = (places[0].plot.left, places[0].plot.top, last.plot.bottom);
+            labels.push((first.x.label.clone(), ((left + right) / 2.0, y - 4.0 - NORMAL * (LEADING - 0.85)), false));
+            labels.push((first.y.label.clone(), (EDGE + NORMAL, (top + bottom) / 2.0), true));
+        }
+
+        let mut legend = Vec::new();
+        let line = SMALL * LEADING;
+        match figure.legend {
+            Legend::None => {}
+            Legend::Right => {
+                let top = places.first().map_or(EDGE, |p| p.plot.top);
+                for (i, (key, text)) in entries.into_iter().enumerate() {
+                    legend.push((key, (right + 6.0, top + line * (i as f64 + 0.5)), text));
+                }
+            }
+            Legend::Below => {
+                let mut rows: Vec<(f64, Vec<_>)> = Vec::new();
+                for entry in entries {
+                    let w = entry_width(&entry);
+                    match rows.last_mut() {
+                        Some((total, row)) if *total + w <= width - 2.0 * EDGE => {
+                            *total += w;
+                            row.push((entry, w));
+                        }
+                        _ => rows.push((w, vec![(entry, w)])),
+                    }
+                }
+                for (total, row) in rows {
+                    let mut x = ((width - total + 9.0) / 2.0).max(EDGE);
+                    for ((key, text), w) in row {
+                        legend.push((key, (x, y + line / 2.0), text));
+                        x += w;
+                    }
+                    y += line;
+                }
+            }
+        }
+        let mut note = Vec::new();
+        for text in figure.note.iter().flat_map(|n| wrap(n, width - 2.0 * EDGE)) {
+            y += SMALL * 0.92 * LEADING;
+            note.push(((EDGE, y - 1.0), text));
+        }
+        Layout { width, height: y + EDGE, places, labels, legend, note }
+    }
+
+    /// The figure's images and where they go.
+    pub(super) fn images<'a>(&'a self, figure: &'a Figure) -> impl Iterator<Item = (&'a Raster, Rect)> {
+        figure.panels.iter().zip(&self.places).filter_map(|(panel, place)| Some((panel.image.as_ref()?, place.plot)))
+    }
+}
+
+pub(super) fn sample_width(key: &Key) -> f64 {
+    match key {
+        Key::Line(_) => SAMPLE,
+        Key::Point(..) | Key::Box(_) => 8.0,
+    }
+}
+
+/// What each panel shows along x and y; the same for all where axes are shared.
+fn spans(figure: &Figure) -> Vec<(Span, Span)> {
+    let all = || figure.panels.iter().flat_map(Panel::data);
+    let each = figure.panels.iter().map(|panel| match figure.shared {
+        true => (panel.x.fit(all().filter_map(|p| p.0)), panel.y.fit(all().map(|p| p.1))),
+        false => (panel.x.fit(panel.data().filter_map(|p| p.0)), panel.y.fit(panel.data().map(|p| p.1))),
+    });
+    // Bars stand on zero, so a linear axis begins there unless something lies below.
+    let grounded = figure.panels.iter().zip(each).map(|(panel, (x, mut y))| {
+        let bars = panel.marks.iter().any(|m| matches!(m, Mark::Bars { .. }));
+        if bars && y.scale == Scale::Linear && panel.data().all(|p| !p.1.is_finite() || p.1 >= 0.0) {
+            y.low = 0.0;
+        }
+        (x, y)
+    });
+    grounded.collect()
+}
+
+/// The largest rectangle of the image's proportions in `space`, centred.
+fn fitted(image: &Raster, space: &Rect) -> Rect {
+    let scale = (space.width() / image.width as f64).min(space.height() / image.height as f64);
+    let (w, h) = (image.width as f64 * scale, image.height as f64 * scale);
+    let (x, y) = (space.left + (space.width() - w) / 2.0, space.top + (space.height() - h) / 2.0);
+    Rect { left: x, top: y, right: x + w, bottom: y + h }
+}
+
+/// The legend: its title, then every label once, in order of first appearance.
+fn entries(figure: &Figure) -> Vec<(Option<Key>, String)> {
+    let mut out: Vec<(Option<Key>, String)> = Vec::new();
+    for mark in figure.panels.iter().flat_map(|p| &p.marks) {
+        let (key, label) = match mark {
+            Mark::Line { style, label, .. } => (Key::Line(*style), label),
+            Mark::Level { style, label, .. } => (Key::Line(style.with_marker(Marker::None)), label),
+            Mark::Points { marker, size, color, label, .. } => (Key::Point(*marker, *size, *color), label),
+            Mark::Bars { color, label, .. } => (Key::Box(*color), label),
+            Mark::Band { .. } => continue,
+        };
+        if let Some(label) = label
+            && out.iter().all(|(_, known)| known != label)
+        {
+            out.push((Some(key), label.clone()));
+        }
+    }
+    match &figure.legend_title {
+        Some(title) if !out.is_empty() => out.insert(0, (None, title.clone())),
+        _ => {}
+    }
+    out
+}
+
+/// Breaks a note into lines that fit.
+fn wrap(text: &str, width: f64) -> Vec<String> {
+    let kind = Type::new(SMALL * 0.92, Anchor::Left);
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if text_width(&format!("{line} {word}"), &kind) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
