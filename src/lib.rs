@@ -3,6 +3,7 @@
 
 pub mod analysis;
 pub mod array;
+pub mod cli;
 pub mod error;
 pub mod files;
 pub mod graph;

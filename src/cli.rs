@@ -1,0 +1,285 @@
+//! What all binaries share: exit codes, one-line errors, progress, the run record.
+//!
+//! Exit code 0 is success, 2 a mistake the person can mend (an unknown value, a file that does not fit, a folder that
+//! cannot be written), 1 a failure of the program. Every error is one line on stderr that starts with `error: `.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, Result};
+use crate::files::write_bytes;
+
+/// Parses the command line, runs `main` and turns its outcome into an exit code.
+pub fn run<A: Parser>(main: impl FnOnce(A) -> anyhow::Result<()>) -> ExitCode {
+    run_from(std::env::args_os(), main)
+}
+
+fn run_from<A: Parser>(
+    arguments: impl IntoIterator<Item = OsString>,
+    main: impl FnOnce(A) -> anyhow::Result<()>,
+) -> ExitCode {
+    let outcome = match A::try_parse_from(arguments) {
+        Ok(arguments) => main(arguments),
+        Err(error) if error.use_stderr() => {
+            eprintln!("error: {}", one_line(&error.render().to_string()));
+            return ExitCode::from(2);
+        }
+        Err(help) => {
+            say(&help.render().to_string());
+            return ExitCode::SUCCESS;
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", one_line(&format!("{error:#}")));
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+/// 2 where the chain of causes holds a mistake of the user's, else 1.
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    let mistake = error.chain().any(|cause| cause.downcast_ref::<Error>().is_some_and(Error::is_user_mistake));
+    if mistake { 2 } else { 1 }
+}
+
+/// A message of several lines (clap's, XLA's) as one: clap's usage and closing hint are left out.
+fn one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
+    let lines = lines.take_while(|l| !l.starts_with("Usage:") && !l.starts_with("For more information"));
+    let joined = lines.collect::<Vec<_>>().join(" ");
+    joined.strip_prefix("error: ").unwrap_or(&joined).to_owned()
+}
+
+/// Prints to stdout. A reader that has gone (`| head`) is not an error.
+pub fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let _ = write!(out, "{text}{end}").and_then(|()| out.flush());
+}
+
+/// How far a long job is: a bar with the time left on a terminal, otherwise a plain line about every tenth of the way.
+/// Everything goes to stderr.
+pub struct Progress {
+    label: String,
+    total: u64,
+    done: u64,
+    every: u64,
+    started: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// A job of `total` equal steps.
+    pub fn new(label: impl Into<String>, total: u64) -> Self {
+        let label = label.into();
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(total);
+            let style = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len}, {elapsed} gone, {eta} left");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+            bar.enable_steady_tick(Duration::from_millis(250));
+            bar.set_message(label.clone());
+            bar
+        });
+        Progress { label, total, done: 0, every: total.div_ceil(10).max(1), started: Instant::now(), bar }
+    }
+
+    /// One step is done; `what` says which.
+    pub fn step(&mut self, what: &str) {
+        self.done += 1;
+        match &self.bar {
+            Some(bar) => {
+                bar.set_message(format!("{} {what}", self.label));
+                bar.set_position(self.done);
+            }
+            None if self.done.is_multiple_of(self.every) || self.done == self.total => {
+                eprintln!("{}", self.line(what, self.started.elapsed().as_secs_f64()));
+            }
+            None => {}
+        }
+    }
+
+    fn line(&self, what: &str, seconds: f64) -> String {
+        let left = seconds / self.done as f64 * self.total.saturating_sub(self.done) as f64;
+        let percent = 100 * self.done / self.total.max(1);
+        let left = if self.done < self.total { format!(", about {left:.0} s left") } else { String::new() };
+        format!("{} {}/{} ({percent} %) {what}, {seconds:.1} s{left}", self.label, self.done, self.total)
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// What made a folder of results: program, resolved configuration, seed, versions, device, date, source commit.
+/// Written as `run.json`.
+pub struct RunRecord {
+    started: Instant,
+    fields: Map<String, Value>,
+}
+
+impl RunRecord {
+    /// A record of a run of `program` that begins now. `config` holds every option after defaults were filled in;
+    /// `device` is the device's own description.
+    pub fn new(program: &str, config: Value, seed: u64, device: &str) -> Self {
+        let mut fields = Map::new();
+        fields.insert("program".into(), json!(program));
+        fields.insert("arguments".into(), json!(std::env::args().skip(1).collect::<Vec<_>>()));
+        fields.insert("config".into(), config);
+        fields.insert("seed".into(), json!(seed));
+        fields.insert("random".into(), json!("threefry2x32, partitionable (as jax.random)"));
+        fields.insert("device".into(), json!(device));
+        fields.insert("versions".into(), json!({ "sinexp": env!("CARGO_PKG_VERSION") }));
+        fields.insert("host".into(), json!({ "os": std::env::consts::OS, "arch": std::env::consts::ARCH }));
+        fields.insert("started".into(), json!(utc(SystemTime::now())));
+        fields.insert("source".into(), source_commit());
+        RunRecord { started: Instant::now(), fields }
+    }
+
+    /// Adds the version of something the result depends on.
+    pub fn version(mut self, of: &str, version: &str) -> Self {
+        if let Some(Value::Object(versions)) = self.fields.get_mut("versions") {
+            versions.insert(of.to_owned(), json!(version));
+        }
+        self
+    }
+
+    /// Adds or replaces a field.
+    pub fn set(&mut self, name: &str, value: Value) {
+        self.fields.insert(name.to_owned(), value);
+    }
+
+    /// Writes `folder/run.json` with the seconds since the record was begun, and returns its path.
+    ///
+    /// **Errors** when it cannot be written.
+    pub fn write(&mut self, folder: impl AsRef<Path>) -> Result<PathBuf> {
+        self.set("seconds", json!((self.started.elapsed().as_secs_f64() * 1e3).round() / 1e3));
+        let path = folder.as_ref().join("run.json");
+        let text = serde_json::to_string_pretty(&self.fields).map_err(|e| Error::file(&path, e))?;
+        write_bytes(&path, (text + "\n").as_bytes())?;
+        Ok(path)
+    }
+}
+
+/// Commit of the source folder this program was built from, and whether files in it differ from it; null where there
+/// is no git or no repository.
+fn source_commit() -> Value {
+    let git = |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(env!("CARGO_MANIFEST_DIR")).args(arguments).stdin(std::process::Stdio::null());
+        let output = command.output().ok().filter(|o| o.status.success())?;
+        String::from_utf8(output.stdout).ok().map(|s| s.trim().to_owned())
+    };
+    match git(&["rev-parse", "HEAD"]) {
+        Some(commit) => {
+            let changed = git(&["status", "--porcelain", "--untracked-files=no"]).map(|s| !s.is_empty());
+            json!({ "commit": commit, "changed": changed })
+        }
+        None => Value::Null,
+    }
+}
+
+/// `time` in UTC as ISO 8601 to the second.
+fn utc(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let leap = |y: u64| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
+    let (mut year, mut day) = (1970, days);
+    while day >= 365 + u64::from(leap(year)) {
+        day -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while day >= lengths[month] {
+        day -= lengths[month];
+        month += 1;
+    }
+    let (hour, minute, second) = (rest / 3600, rest % 3600 / 60, rest % 60);
+    format!("{year:04}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", month + 1, day + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Arguments {
+        #[arg(long, default_value_t = 1)]
+        width: u32,
+    }
+
+    fn code(arguments: &[&str], main: impl FnOnce(Arguments) -> anyhow::Result<()>) -> String {
+        let arguments = ["test"].iter().chain(arguments).map(OsString::from);
+        format!("{:?}", run_from(arguments, main))
+    }
+
+    fn expect(code: u8) -> String {
+        format!("{:?}", ExitCode::from(code))
+    }
+
+    #[test]
+    fn exit_codes_tell_mistakes_from_failures() {
+        assert_eq!(
+            code(&["--width", "3"], |a| if a.width == 3 { Ok(()) } else { anyhow::bail!("{}", a.width) }),
+            expect(0)
+        );
+        assert_eq!(code(&["--width", "x"], |_| Ok(())), expect(2));
+        assert_eq!(code(&["--nonsense"], |_| Ok(())), expect(2));
+        assert_eq!(code(&["--help"], |_| anyhow::bail!("not reached")), expect(0));
+        let mistake = |_| Err(Error::argument("--width", 0, "at least 1")).context("while reading options");
+        assert_eq!(code(&[], mistake), expect(2));
+        assert_eq!(code(&[], |_| Err(Error::Xla("out of memory".into()).into())), expect(1));
+        assert_eq!(code(&[], |_| anyhow::bail!("something")), expect(1));
+    }
+
+    #[test]
+    fn messages_become_one_line() {
+        let clap = Arguments::try_parse_from(["t", "--widht", "3"]).err().expect("unknown").render().to_string();
+        assert_eq!(one_line(&clap), "unexpected argument '--widht' found tip: a similar argument exists: '--width'");
+        assert_eq!(one_line("one\n\n  two\n"), "one two");
+    }
+
+    #[test]
+    fn plain_progress_says_how_long_is_left() {
+        let mut progress = Progress::new("spectra", 16);
+        progress.done = 4;
+        assert_eq!(progress.line("sm20 L 8", 3.0), "spectra 4/16 (25 %) sm20 L 8, 3.0 s, about 9 s left");
+    }
+
+    #[test]
+    fn dates_follow_the_calendar() {
+        let at = |s| utc(UNIX_EPOCH + Duration::from_secs(s));
+        // date -u -d @SECONDS
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_827_696), "2000-02-29T12:34:56Z");
+        assert_eq!(at(1_735_689_599), "2024-12-31T23:59:59Z");
+        assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+
+    #[test]
+    fn the_record_holds_what_a_rerun_needs() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let mut record = RunRecord::new("spectrum", json!({ "width": 16 }), 7, "cpu").version("xla crate", "0.5.4");
+        record.set("files", json!(["fig3.png"]));
+        let path = record.write(folder.path()).expect("written");
+        let read: Value = serde_json::from_slice(&std::fs::read(path).expect("file")).expect("JSON");
+        assert_eq!((&read["config"]["width"], &read["seed"], &read["device"]), (&json!(16), &json!(7), &json!("cpu")));
+        assert_eq!(read["versions"]["xla crate"], "0.5.4");
+        assert!(read["seconds"].is_f64() && read["started"].as_str().expect("date").ends_with('Z'));
+    }
+}
