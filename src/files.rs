@@ -45,7 +45,7 @@ pub fn write_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
 
 /// Makes `folder` and its parents if need be, and proves that files can be made in it, before long work begins.
 ///
-/// **Errors** when it is not a folder or cannot be written; folders made on the way are then removed again.
+/// **Errors** when it is not a folder or cannot be written.
 pub fn ensure_writable_folder(folder: impl AsRef<Path>) -> Result<()> {
     let folder = folder.as_ref();
     let fail = |e: std::io::Error| {

@@ -113,7 +113,9 @@ impl Printer {
             self.instruction(out, &node, &label, &x);
             for i in 0..node.shapes.len() {
                 let mut name = label.clone();
-                if is_tuple(&node) {
+                if matches!(node.op, Op::While { .. }) {
+                    name = format!("{label}.{i}"); // printed with the loop
+                } else if is_tuple(&node) {
                     name = format!("{label}.{i}");
                     let ty = array_type(&node.shapes[i]);
                     let _ = writeln!(out, "  {name} = {ty} get-tuple-element({label}), index={i}");

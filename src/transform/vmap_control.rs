@@ -12,7 +12,7 @@ pub(super) fn vmap(node: &Arc<Node>, b: &[Option<Tensor>], size: usize) -> Vec<O
             let is: Vec<bool> = b.iter().map(Option::is_some).collect();
             let (f, some) = batched_function(function, &is, size, &vec![false; function.outputs.len()]);
             let results = Tensor::apply(Op::Call { function: f, kind: *kind }, super::with_values(node, b));
-            keep(results, &some)
+            all_batched(results, &some, size)
         }
         Op::Conditional { branches } => conditional(node, branches, b, size),
         Op::Scan { body, consts, carry, length, reverse } => {
@@ -37,15 +37,17 @@ pub(super) fn vmap(node: &Arc<Node>, b: &[Option<Tensor>], size: usize) -> Vec<O
                     *r = r.moveaxis(1, 0);
                 }
             }
-            keep(results, &some)
+            all_batched(results, &some, size)
         }
         Op::While { cond, body, consts } => while_(node, cond, body, *consts, b, size),
         _ => unreachable!("{} has no function inside", node.op.name()),
     }
 }
 
-fn keep(results: Vec<Tensor>, some: &[bool]) -> Vec<Option<Tensor>> {
-    results.into_iter().zip(some).map(|(r, &s)| s.then_some(r)).collect()
+/// Results of the rewritten node. Those that came out unbatched are repeated: the original node's would still depend on
+/// single examples through its other operands.
+fn all_batched(results: Vec<Tensor>, some: &[bool], size: usize) -> Vec<Option<Tensor>> {
+    results.into_iter().zip(some).map(|(r, &s)| Some(if s { r } else { repeat(&r, size) })).collect()
 }
 
 /// `f` with the inputs in `is` batched; outputs that depend on them, and those in `force`, are batched.
@@ -124,7 +126,7 @@ fn conditional(node: &Arc<Node>, branches: &[Function], b: &[Option<Tensor>], si
         some.iter_mut().zip(s).for_each(|(a, b)| *a |= b);
     }
     let branches = branches.iter().map(|f| batched_function(f, &is, size, &some).0).collect();
-    keep(Tensor::apply(Op::Conditional { branches }, x), &some)
+    all_batched(Tensor::apply(Op::Conditional { branches }, x), &some, size)
 }
 
 fn while_(
@@ -161,5 +163,5 @@ fn while_(
         }
     }
     let results = Tensor::apply(Op::While { cond: batched_cond, body: batched_body, consts }, operands);
-    keep(results, &is[consts..])
+    all_batched(results, &is[consts..], size)
 }

@@ -31,7 +31,7 @@ pub(super) fn vmap_rule(node: &Arc<Node>, b: &[Option<Tensor>], size: usize) -> 
         }
         Op::OptimizationBarrier => {
             let results = Tensor::apply(node.op.clone(), with_values(node, b));
-            results.into_iter().zip(b).map(|(r, b)| b.as_ref().map(|_| r)).collect()
+            results.into_iter().zip(b).map(|(r, b)| Some(if b.is_some() { r } else { repeat(&r, size) })).collect()
         }
         Op::BroadcastInDim { dims, to } => one(full(0).broadcast_in_dim(&lead(0, dims), &[&[size], &to[..]].concat())),
         Op::Reshape { to } => one(full(0).reshape(&[&[size], &to[..]].concat())),
