@@ -1,0 +1,301 @@
+//! A trained or foreign SIREN's weights, found by name in a file and checked before any graph sees them.
+
+use std::collections::BTreeMap;
+
+use crate::array::{Array, DType};
+use crate::error::{Error, Result};
+
+/// How a file names its layers: patterns with `{i}` for the layer's number, tried in order for each layer. Numbers
+/// need not be consecutive (`net.0`, `net.2`, ...), only ascending from input to output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerNames {
+    weights: Vec<String>,
+    biases: Vec<String>,
+}
+
+impl Default for LayerNames {
+    /// `W.{i}` and `b.{i}` (this library's own), then `net.{i}.linear.weight`, `net.{i}.weight`, `layers.{i}.weight`
+    /// and `{i}.weight` with the matching `bias`.
+    fn default() -> Self {
+        let torch = ["net.{i}.linear.", "net.{i}.", "layers.{i}.", "{i}."];
+        let named = |own: &str, what: &str| {
+            std::iter::once(own.to_owned()).chain(torch.iter().map(|p| format!("{p}{what}"))).collect()
+        };
+        LayerNames { weights: named("W.{i}", "weight"), biases: named("b.{i}", "bias") }
+    }
+}
+
+impl LayerNames {
+    /// From pairs of patterns such as `W.{i}/b.{i}`: weight and bias, separated by a slash; several pairs by commas.
+    ///
+    /// **Errors** when a pattern does not hold `{i}` exactly once, or a pair is not a pair.
+    pub fn parse(text: &str) -> Result<Self> {
+        let fail = |reason: &str| Error::argument("--names", text, reason);
+        let mut names = LayerNames { weights: Vec::new(), biases: Vec::new() };
+        for pair in text.split(',') {
+            let (weight, bias) = pair
+                .split_once('/')
+                .ok_or_else(|| fail("give weight and bias patterns separated by a slash, as W.{i}/b.{i}"))?;
+            for (pattern, list) in [(weight, &mut names.weights), (bias, &mut names.biases)] {
+                if pattern.matches("{i}").count() != 1 {
+                    return Err(fail("each pattern needs {i} once, for the layer's number, as in W.{i}/b.{i}"));
+                }
+                list.push(pattern.trim().to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// The layer number in `name` under `pattern`.
+    fn number(pattern: &str, name: &str) -> Option<usize> {
+        let (before, after) = pattern.split_once("{i}")?;
+        let digits = name.strip_prefix(before)?.strip_suffix(after)?;
+        let canonical = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        digits.parse().ok().filter(|_| canonical)
+    }
+
+    fn find(patterns: &[String], tensors: &BTreeMap<String, Array>) -> BTreeMap<usize, String> {
+        let mut found = BTreeMap::new();
+        for name in tensors.keys() {
+            if let Some(i) = patterns.iter().find_map(|p| Self::number(p, name)) {
+                found.entry(i).or_insert_with(|| name.clone());
+            }
+        }
+        found
+    }
+}
+
+/// A SIREN's parameters (spec: sin(omega0 (W_0 x + b_0)), L hidden layers sin(omega_h (W_i h + b_i)), a linear
+/// output), renumbered as this library names them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SirenWeights {
+    /// `W.0` (N, n_in), `W.1` ... `W.L` (N, N), `W.{L+1}` (n_out, N), and `b.0` ... `b.{L+1}` of matching lengths, all
+    /// of one float type. A bias the file does not have is absent.
+    pub params: BTreeMap<String, Array>,
+    /// Input coordinates.
+    pub n_in: usize,
+    /// N.
+    pub width: usize,
+    /// L, the hidden layers after the input layer.
+    pub depth: usize,
+    /// Frequency of the input layer.
+    pub omega0: f64,
+    /// Frequency of the hidden layers.
+    pub omega_h: f64,
+}
+
+impl SirenWeights {
+    /// Finds a SIREN among named tensors. The frequencies are `omega`'s where given, else the metadata entries
+    /// `omega0` and `omega_h`, else the two entries of a tensor `omega`.
+    ///
+    /// **Errors** (each naming the tensor) when no layer is found, fewer than four weight matrices are there (L < 2
+    /// has no Jacobian between hidden layers), shapes do not chain or hidden layers differ in width, a type is not a
+    /// float or differs from the others, a value is NaN or infinite, a bias has no weight, or a frequency is missing
+    /// or not positive.
+    pub fn find(
+        tensors: &BTreeMap<String, Array>,
+        metadata: &BTreeMap<String, String>,
+        names: &LayerNames,
+        omega: (Option<f64>, Option<f64>),
+    ) -> Result<Self> {
+        let matrices = LayerNames::find(&names.weights, tensors);
+        let mut biases = LayerNames::find(&names.biases, tensors);
+        if matrices.is_empty() {
+            let known: Vec<_> = tensors.keys().take(6).map(String::as_str).collect();
+            let reason = format!(
+                "no weights named {}; the file has {}{}; say how layers are named with --names",
+                names.weights.join(" or "),
+                if known.is_empty() { "no tensors".to_owned() } else { known.join(", ") },
+                if tensors.len() > 6 { " ..." } else { "" },
+            );
+            return Err(Error::numeric("SIREN", reason));
+        }
+        let last = matrices.len() - 1;
+        if last < 3 {
+            let reason = format!(
+                "{} weight matrices found ({}); dh_L/dh_1 needs at least four: input, two hidden, output",
+                last + 1,
+                matrices.values().map(String::as_str).collect::<Vec<_>>().join(", ")
+            );
+            return Err(Error::numeric("SIREN", reason));
+        }
+        let mut params = BTreeMap::new();
+        let (mut previous, mut n_in, mut width) = (0, 0, 0);
+        let mut dtype = None;
+        for (layer, (number, name)) in matrices.iter().enumerate() {
+            let matrix = &tensors[name];
+            let &[rows, columns] = matrix.dims() else {
+                return Err(Error::tensor(name, format!("shape {:?}; a weight matrix has two axes", matrix.dims())));
+            };
+            if rows == 0 || columns == 0 {
+                return Err(Error::tensor(name, format!("shape {:?} is empty", matrix.dims())));
+            }
+            if layer == 0 {
+                (n_in, width) = (columns, rows);
+            } else if columns != previous {
+                let reason =
+                    format!("shape {:?} does not take the {previous} outputs of the layer before", matrix.dims());
+                return Err(Error::tensor(name, reason + "; weights are (outputs, inputs)"));
+            } else if layer < last && rows != width {
+                let reason = format!("{rows} outputs; every hidden layer must be as wide as the first, {width}");
+                return Err(Error::tensor(name, reason));
+            }
+            previous = rows;
+            check(name, matrix, &mut dtype)?;
+            params.insert(format!("W.{layer}"), matrix.clone());
+            if let Some(bias_name) = biases.remove(number) {
+                let bias = &tensors[&bias_name];
+                if bias.dims() != [rows] {
+                    let reason = format!("shape {:?}; the bias of `{name}` has shape [{rows}]", bias.dims());
+                    return Err(Error::tensor(bias_name, reason));
+                }
+                check(&bias_name, bias, &mut dtype)?;
+                params.insert(format!("b.{layer}"), bias.clone());
+            }
+        }
+        if let Some(name) = biases.values().next() {
+            return Err(Error::tensor(name, "a bias without a weight matrix of the same number"));
+        }
+        let stored = stored_omega(tensors, metadata)?;
+        Ok(SirenWeights {
+            params,
+            n_in,
+            width,
+            depth: last - 1,
+            omega0: frequency("--omega0", omega.0.or(stored.0))?,
+            omega_h: frequency("--omega-h", omega.1.or(stored.1))?,
+        })
+    }
+}
+
+fn check(name: &str, tensor: &Array, dtype: &mut Option<DType>) -> Result<()> {
+    if !tensor.dtype().is_float() {
+        return Err(Error::tensor(name, format!("type {}; weights are floating point", tensor.dtype())));
+    }
+    match dtype {
+        Some(first) if *first != tensor.dtype() => {
+            return Err(Error::tensor(name, format!("type {}; the layers before are {first}", tensor.dtype())));
+        }
+        _ => *dtype = Some(tensor.dtype()),
+    }
+    match tensor.to_f64_vec().iter().enumerate().find(|(_, v)| !v.is_finite()) {
+        Some((at, v)) => Err(Error::tensor(name, format!("{v} at position {at}; every weight must be finite"))),
+        None => Ok(()),
+    }
+}
+
+fn stored_omega(
+    tensors: &BTreeMap<String, Array>,
+    metadata: &BTreeMap<String, String>,
+) -> Result<(Option<f64>, Option<f64>)> {
+    let entry = |name: &str| -> Result<Option<f64>> {
+        let Some(text) = metadata.get(name) else { return Ok(None) };
+        let number = text.trim().parse();
+        number.map(Some).map_err(|_| Error::numeric(format!("metadata `{name}`"), format!("`{text}` is not a number")))
+    };
+    let (omega0, omega_h) = (entry("omega0")?, entry("omega_h")?);
+    match tensors.get("omega").filter(|t| t.len() == 2).map(Array::to_f64_vec) {
+        Some(pair) => Ok((omega0.or(Some(pair[0])), omega_h.or(Some(pair[1])))),
+        None => Ok((omega0, omega_h)),
+    }
+}
+
+fn frequency(option: &str, value: Option<f64>) -> Result<f64> {
+    match value {
+        Some(omega) if omega.is_finite() && omega > 0.0 => Ok(omega),
+        Some(omega) => Err(Error::argument(option, omega, "a frequency is positive and finite")),
+        None => Err(Error::argument(option, "(not given)", "the file does not say it; give it on the command line")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Tensors = BTreeMap<String, Array>;
+
+    /// Width 3, L = 2, two inputs, one output without bias.
+    fn sample(weight: &str, bias: &str, numbers: [usize; 4]) -> Tensors {
+        let shapes = [[3, 2], [3, 3], [3, 3], [1, 3]];
+        let mut out = Tensors::new();
+        for (i, ([rows, columns], n)) in shapes.into_iter().zip(numbers).enumerate() {
+            let values: Vec<f32> = (0..rows * columns).map(|v| v as f32 + i as f32).collect();
+            out.insert(weight.replace("{i}", &n.to_string()), Array::from_slice(&[rows, columns], &values));
+            if i < 3 {
+                out.insert(bias.replace("{i}", &n.to_string()), Array::from_slice(&[rows], &vec![0.5f32; rows]));
+            }
+        }
+        out
+    }
+
+    fn find(tensors: &Tensors) -> Result<SirenWeights> {
+        SirenWeights::find(tensors, &BTreeMap::new(), &LayerNames::default(), (Some(30.0), Some(1.0)))
+    }
+
+    fn refused(tensors: &Tensors, part: &str) {
+        let text = find(tensors).expect_err(part).to_string();
+        assert!(text.contains(part), "`{text}` does not say `{part}`");
+    }
+
+    #[test]
+    fn own_and_foreign_names_give_the_same_network() {
+        let own = find(&sample("W.{i}", "b.{i}", [0, 1, 2, 3])).expect("own names");
+        assert_eq!((own.n_in, own.width, own.depth, own.omega0), (2, 3, 2, 30.0));
+        assert_eq!(own.params.len(), 7);
+        // A torch Sequential counts its activations too, and ten comes after two only as a number.
+        assert_eq!(find(&sample("net.{i}.weight", "net.{i}.bias", [0, 2, 4, 10])).expect("torch names"), own);
+        let names = LayerNames::parse("siren/x.{i}".replace("siren", "a{i}w").as_str()).expect("pair");
+        let odd = sample("a{i}w", "x.{i}", [1, 2, 3, 4]);
+        let odd = SirenWeights::find(&odd, &BTreeMap::new(), &names, (Some(30.0), Some(1.0)));
+        assert_eq!(odd.expect("given names"), own);
+    }
+
+    #[test]
+    fn frequencies_come_from_flag_then_metadata_then_tensor() {
+        let mut tensors = sample("W.{i}", "b.{i}", [0, 1, 2, 3]);
+        let names = LayerNames::default();
+        let none = SirenWeights::find(&tensors, &BTreeMap::new(), &names, (None, None)).expect_err("unknown");
+        assert!(none.to_string().contains("--omega0"), "{none}");
+        tensors.insert("omega".into(), Array::from_slice(&[2], &[82.0f32, 2.0]));
+        let read = |metadata: &BTreeMap<_, _>, flag| {
+            let found = SirenWeights::find(&tensors, metadata, &names, flag).expect("known");
+            (found.omega0, found.omega_h)
+        };
+        let metadata = BTreeMap::from([("omega0".to_owned(), "40".to_owned())]);
+        assert_eq!(read(&BTreeMap::new(), (None, None)), (82.0, 2.0));
+        assert_eq!(read(&metadata, (None, None)), (40.0, 2.0));
+        assert_eq!(read(&metadata, (Some(5.0), None)), (5.0, 2.0));
+        assert!(SirenWeights::find(&tensors, &metadata, &names, (Some(-1.0), None)).is_err());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let good = || sample("W.{i}", "b.{i}", [0, 1, 2, 3]);
+        let with = |name: &str, array: Array| {
+            let mut tensors = good();
+            tensors.insert(name.into(), array);
+            tensors
+        };
+        refused(&Tensors::new(), "no tensors");
+        refused(&with("W.1", Array::from_slice(&[3, 2], &[0f32; 6])), "tensor `W.1`: shape [3, 2] does not take the 3");
+        refused(&with("W.1", Array::from_slice(&[4, 3], &[0f32; 12])), "`W.1`: 4 outputs");
+        refused(&with("W.1", Array::from_slice(&[9], &[0f32; 9])), "`W.1`: shape [9]");
+        refused(&with("b.2", Array::from_slice(&[2], &[0f32; 2])), "`b.2`: shape [2]");
+        refused(&with("b.7", Array::from_slice(&[2], &[0f32; 2])), "`b.7`: a bias without");
+        refused(&with("W.2", Array::from_slice(&[3, 3], &[0i32; 9])), "`W.2`: type int32");
+        refused(&with("W.2", Array::from_slice(&[3, 3], &[0f64; 9])), "`W.2`: type float64");
+        let mut values = [0f32; 9];
+        values[5] = f32::NAN;
+        refused(&with("W.2", Array::from_slice(&[3, 3], &values)), "`W.2`: NaN at position 5");
+        let mut short = good();
+        short.remove("W.3");
+        refused(&short, "3 weight matrices");
+    }
+
+    #[test]
+    fn patterns_are_checked() {
+        assert!(LayerNames::parse("W.{i}").is_err());
+        assert!(LayerNames::parse("W/b.{i}").is_err());
+        assert!(LayerNames::parse("W.{i}/b.{i},net.{i}.weight/net.{i}.bias").is_ok());
+    }
+}
