@@ -70,7 +70,7 @@ impl LayerNames {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SirenWeights {
     /// `W.0` (N, n_in), `W.1` ... `W.L` (N, N), `W.{L+1}` (n_out, N), and `b.0` ... `b.{L+1}` of matching lengths, all
-    /// of one float type. A bias the file does not have is absent.
+    /// of one float type. A bias that the file does not have is zero, and absent for the output layer.
     pub params: BTreeMap<String, Array>,
     /// Input coordinates.
     pub n_in: usize,
@@ -151,6 +151,8 @@ impl SirenWeights {
                 }
                 check(&bias_name, bias, &mut dtype)?;
                 params.insert(format!("b.{layer}"), bias.clone());
+            } else if layer < last {
+                params.insert(format!("b.{layer}"), Array::full(matrix.dtype(), &[rows], 0.0));
             }
         }
         if let Some(name) = biases.values().next() {
@@ -248,6 +250,15 @@ mod tests {
         let odd = sample("a{i}w", "x.{i}", [1, 2, 3, 4]);
         let odd = SirenWeights::find(&odd, &BTreeMap::new(), &names, (Some(30.0), Some(1.0)));
         assert_eq!(odd.expect("given names"), own);
+    }
+
+    #[test]
+    fn hidden_biases_that_are_not_there_are_zero() {
+        let mut tensors = sample("W.{i}", "b.{i}", [0, 1, 2, 3]);
+        tensors.remove("b.1");
+        let found = find(&tensors).expect("valid");
+        assert_eq!(found.params["b.1"].to_f64_vec(), [0.0; 3]);
+        assert!(!found.params.contains_key("b.3"));
     }
 
     #[test]
