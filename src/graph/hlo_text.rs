@@ -20,7 +20,7 @@ pub(super) fn module(name: &str, inputs: &[Tensor], outputs: &[Tensor], aliases:
     let mut body = String::new();
     let mut names = HashMap::new();
     for (i, t) in inputs.iter().enumerate() {
-        let label = format!("{}.{}", identifier(&t.label_name()), t.node().id);
+        let label = format!("{}.{}", identifier(t.name()), t.node().id);
         let _ = writeln!(body, "  {label} = {} parameter({i}){}", array_type(t.shape()), parameter_metadata(t));
         names.insert(t.key(), label);
     }
@@ -73,23 +73,13 @@ fn quoted(text: &str) -> String {
 }
 
 fn parameter_metadata(t: &Tensor) -> String {
-    format!(", metadata={{op_name={}}}", quoted(&t.label_name()))
+    format!(", metadata={{op_name={}}}", quoted(t.name()))
 }
 
 fn metadata(node: &Node) -> String {
     match &node.scope {
         Some(scope) => format!(", metadata={{op_name={}}}", quoted(&format!("{scope}/{}", node.op.name()))),
         None => String::new(),
-    }
-}
-
-impl Tensor {
-    /// A parameter's name, else the opcode.
-    fn label_name(&self) -> String {
-        match &self.node().op {
-            Op::Parameter { name, .. } => name.to_string(),
-            op => op.name().to_string(),
-        }
     }
 }
 

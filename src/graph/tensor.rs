@@ -225,6 +225,14 @@ impl Tensor {
         (self.node.id, self.index)
     }
 
+    /// The parameter's name, else the opcode.
+    pub fn name(&self) -> &str {
+        match &self.node.op {
+            Op::Parameter { name, .. } => name,
+            op => op.name(),
+        }
+    }
+
     /// The parameter's name, else the operation and where it was made.
     pub fn label(&self) -> String {
         match &self.node.op {

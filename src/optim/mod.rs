@@ -1,0 +1,5 @@
+//! Update rules, written in graph operations.
+
+mod adam;
+
+pub use adam::{Adam, AdamState};

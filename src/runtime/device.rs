@@ -1,0 +1,165 @@
+//! Devices: where programs are compiled and run.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Once, OnceLock};
+
+use super::{Buffer, Executable, plugin, xla_error};
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::graph::Program;
+
+static VERBOSE: AtomicBool = AtomicBool::new(false);
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+/// Whether XLA's own log lines are shown. Off by default; takes effect at the first [`Device::open`].
+pub fn set_verbose(verbose: bool) {
+    VERBOSE.store(verbose, Ordering::Relaxed);
+}
+
+/// Silences XLA's two loggers, once, unless asked not to.
+fn quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if !VERBOSE.load(Ordering::Relaxed) {
+            xla::set_tf_min_log_level(xla::TfLogLevel::Fatal);
+            xla::set_min_log_level(xla::TfLogLevel::Fatal);
+        }
+    });
+}
+
+/// Makes the C allocator keep large blocks instead of returning them to the kernel after every step: on CPU a training
+/// step otherwise spends 12-20 % of its time on fresh pages. Call it first thing in `main`; the process holds its peak
+/// memory from then on.
+pub fn tune_allocator() {
+    // SAFETY: mallopt only sets parameters of the allocator; it is called before threads are started.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_MAX, 0);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
+        libc::mallopt(libc::M_TOP_PAD, 256 << 20);
+    }
+}
+
+/// Choices when a device is opened; those that do not concern the platform are ignored by it.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceOptions {
+    /// GPU: share of the memory that the allocator may take (XLA's default is 0.75).
+    pub memory_fraction: Option<f32>,
+    /// GPU: whether it takes that share at once (XLA's default) or as needed.
+    pub preallocate: Option<bool>,
+    /// GPU: only kernels whose results do not vary from run to run (`--xla_gpu_deterministic_ops`). CPU is exact anyway.
+    pub deterministic: bool,
+    /// CPU plugins: how many virtual devices (1 is the fastest on few cores).
+    pub cpu_devices: Option<usize>,
+}
+
+struct Inner {
+    client: xla::PjRtClient,
+    name: String,
+    id: u64,
+    plugin: Option<PathBuf>,
+}
+
+/// A device that was opened. Cheap to clone; buffers and executables of different opened devices do not mix.
+#[derive(Clone)]
+pub struct Device(Arc<Inner>);
+
+impl Device {
+    /// Opens a device by name, with default [`DeviceOptions`]:
+    ///
+    /// * `cpu`: in this process, all cores; opened once and shared.
+    /// * `cuda`, `tpu`: the PJRT plugin of the pip packages jax-cuda13-pjrt, jax-cuda12-pjrt or libtpu, looked for in
+    ///   `$VIRTUAL_ENV`, `.venv` and the site-packages of `python3`.
+    /// * `plugin:/path/to/plugin.so`: any PJRT plugin.
+    ///
+    /// **Errors** say what is missing, the places tried and the loader's reason. There is no falling back to another
+    /// device.
+    pub fn open(name: &str) -> Result<Device> {
+        Device::open_with(name, &DeviceOptions::default())
+    }
+
+    /// [`Device::open`] with options.
+    pub fn open_with(name: &str, options: &DeviceOptions) -> Result<Device> {
+        quiet();
+        match name {
+            "cpu" => {
+                static CPU: OnceLock<Device> = OnceLock::new();
+                if let Some(device) = CPU.get() {
+                    return Ok(device.clone());
+                }
+                let client = xla::PjRtClient::cpu().map_err(xla_error)?;
+                Ok(CPU.get_or_init(|| Device::new(client, name, None)).clone())
+            }
+            "cuda" | "tpu" => Device::open_plugin(name, plugin::find(name)?, options),
+            _ => match name.strip_prefix("plugin:") {
+                Some(path) => Device::open_plugin(name, PathBuf::from(path), options),
+                None => Err(Error::argument("device", name, "expected cpu, cuda, tpu or plugin:/path/to/plugin.so")),
+            },
+        }
+    }
+
+    fn open_plugin(name: &str, path: PathBuf, options: &DeviceOptions) -> Result<Device> {
+        let client = plugin::client(name, &path, options)?;
+        Ok(Device::new(client, name, Some(path)))
+    }
+
+    fn new(client: xla::PjRtClient, name: &str, plugin: Option<PathBuf>) -> Device {
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        Device(Arc::new(Inner { client, name: name.to_string(), id, plugin }))
+    }
+
+    pub(super) fn client(&self) -> &xla::PjRtClient {
+        &self.0.client
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    /// The name it was opened by.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The plugin's file, where it is one.
+    pub fn plugin(&self) -> Option<&std::path::Path> {
+        self.0.plugin.as_deref()
+    }
+
+    /// XLA's name of the platform, in lower case: `cpu`, `cuda`, `tpu`.
+    pub fn platform(&self) -> String {
+        self.0.client.platform_name().to_lowercase()
+    }
+
+    /// The platform's version line.
+    pub fn platform_version(&self) -> String {
+        self.0.client.platform_version()
+    }
+
+    /// How many devices a replicated program could use.
+    pub fn device_count(&self) -> usize {
+        self.0.client.addressable_device_count()
+    }
+
+    /// Whether programs run on the host's cores, where [`fast_sine`](crate::transform::fast_sine) pays.
+    pub fn is_cpu(&self) -> bool {
+        matches!(self.platform().as_str(), "cpu" | "host")
+    }
+
+    /// Compiles a program.
+    pub fn compile(&self, program: &Program) -> Result<Executable> {
+        Executable::compile(self, program)
+    }
+
+    /// Copies a host tensor to the device.
+    pub fn put(&self, array: &Array) -> Result<Buffer> {
+        Buffer::from_host(self, array)
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Device({})", self.0.name)
+    }
+}

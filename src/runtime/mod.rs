@@ -1,0 +1,47 @@
+//! Devices and what runs on them: the only module that names the crate `xla`.
+//!
+//! [`Device`] compiles a [`Program`](crate::graph::Program) to an [`Executable`], which maps [`Buffer`]s to buffers. All
+//! three are `Send + Sync` and cheap to clone or share. The crate's calls that abort, leak or accept wrong arguments in
+//! silence are fenced off here: count, dtype, shape, device and donation are checked before it sees them.
+#![allow(unsafe_code)]
+
+mod buffer;
+mod device;
+mod executable;
+mod plugin;
+
+pub use buffer::Buffer;
+pub use device::{Device, DeviceOptions, set_verbose, tune_allocator};
+pub use executable::Executable;
+pub use plugin::{PluginFile, find_plugins};
+
+use crate::array::DType;
+use crate::error::Error;
+
+/// The crate's name of an element type.
+fn element_type(dtype: DType) -> xla::ElementType {
+    match dtype {
+        DType::Bool => xla::ElementType::Pred,
+        DType::I8 => xla::ElementType::S8,
+        DType::I16 => xla::ElementType::S16,
+        DType::I32 => xla::ElementType::S32,
+        DType::I64 => xla::ElementType::S64,
+        DType::U8 => xla::ElementType::U8,
+        DType::U16 => xla::ElementType::U16,
+        DType::U32 => xla::ElementType::U32,
+        DType::U64 => xla::ElementType::U64,
+        DType::F16 => xla::ElementType::F16,
+        DType::BF16 => xla::ElementType::Bf16,
+        DType::F32 => xla::ElementType::F32,
+        DType::F64 => xla::ElementType::F64,
+    }
+}
+
+/// The crate's error as ours, without its C++ and Rust backtraces.
+fn xla_error(error: xla::Error) -> Error {
+    let text = match error {
+        xla::Error::XlaError { msg, .. } => msg,
+        other => other.to_string(),
+    };
+    Error::Xla(text)
+}

@@ -1,0 +1,120 @@
+//! PJRT plugins: finding them in pip packages, and loading them with a reason when they do not load.
+
+use std::ffi::{CStr, CString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{DeviceOptions, xla_error};
+use crate::error::{Error, Result};
+
+/// A plugin found on this machine.
+#[derive(Clone, Debug)]
+pub struct PluginFile {
+    /// The device name that opens it: `cuda` or `tpu`.
+    pub device: &'static str,
+    /// The shared library.
+    pub path: PathBuf,
+}
+
+/// Where the pip packages put their plugins, below a site-packages folder, the preferred one first.
+const FILES: [(&str, &str); 3] = [
+    ("cuda", "jax_plugins/xla_cuda13/xla_cuda_plugin.so"),
+    ("cuda", "jax_plugins/xla_cuda12/xla_cuda_plugin.so"),
+    ("tpu", "libtpu/libtpu.so"),
+];
+
+/// Every plugin found in the site-packages folders.
+pub fn find_plugins() -> Vec<PluginFile> {
+    let sites = site_packages();
+    let candidates = FILES.iter().flat_map(|&(device, file)| {
+        sites.iter().map(move |site| PluginFile { device, path: site.join(file) }).collect::<Vec<_>>()
+    });
+    candidates.filter(|p| p.path.is_file()).collect()
+}
+
+/// The plugin of `cuda` or `tpu`. The error lists the places tried and what to install.
+pub(super) fn find(device: &str) -> Result<PathBuf> {
+    let sites = site_packages();
+    let files = || FILES.iter().filter(|(d, _)| *d == device);
+    let found = files().flat_map(|(_, file)| sites.iter().map(move |s| s.join(file))).find(|p| p.is_file());
+    found.ok_or_else(|| {
+        let places: Vec<String> =
+            sites.iter().flat_map(|s| files().map(|(_, f)| s.join(f).display().to_string()).collect::<Vec<_>>()).collect();
+        let package = if device == "tpu" { "libtpu" } else { "jax-cuda13-pjrt or jax-cuda12-pjrt" };
+        let tried = if places.is_empty() { "no site-packages folder was found".into() } else { places.join(", ") };
+        Error::Device {
+            device: device.into(),
+            reason: format!("no plugin found; install the pip package {package}. Tried: {tried}"),
+        }
+    })
+}
+
+/// Site-packages of the active virtual environment, of `./.venv`, and of `python3` on the path.
+fn site_packages() -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    let environments = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from).into_iter().chain([PathBuf::from(".venv")]);
+    for lib in environments.map(|e| e.join("lib")) {
+        let Ok(entries) = std::fs::read_dir(&lib) else { continue };
+        folders.extend(entries.flatten().map(|e| e.path().join("site-packages")).filter(|p| p.is_dir()));
+    }
+    let script = "import site, sys; print('\\n'.join(site.getsitepackages() + [site.getusersitepackages()]))";
+    if let Ok(output) = Command::new("python3").args(["-c", script]).output() {
+        folders.extend(String::from_utf8_lossy(&output.stdout).lines().map(PathBuf::from).filter(|p| p.is_dir()));
+    }
+    folders
+}
+
+/// Loads the plugin and starts its client.
+pub(super) fn client(name: &str, path: &Path, options: &DeviceOptions) -> Result<xla::PjRtClient> {
+    let refuse = |reason: String| Error::Device { device: name.into(), reason };
+    let path = path.canonicalize().map_err(|e| refuse(format!("{}: {e}", path.display())))?;
+    check_library(&path).map_err(|reason| refuse(format!("{}: {reason}", path.display())))?;
+    let mut settings: Vec<(&str, xla::PluginOption)> = Vec::new();
+    if let Some(fraction) = options.memory_fraction {
+        settings.push(("memory_fraction", xla::PluginOption::Float(fraction)));
+    }
+    if let Some(preallocate) = options.preallocate {
+        settings.push(("preallocate", xla::PluginOption::Bool(preallocate)));
+    }
+    if let Some(count) = options.cpu_devices {
+        settings.push(("cpu_device_count", xla::PluginOption::Int(count as i64)));
+    }
+    if options.deterministic && name == "cuda" {
+        add_xla_flag("--xla_gpu_deterministic_ops=true");
+    }
+    // A name that is registered already would silently give the first library, whatever the path: name it by its path.
+    let registered = path.to_string_lossy().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    xla::PjRtClient::plugin_with_options(&registered, &path, &settings).map_err(|e| match xla_error(e) {
+        Error::Xla(reason) => refuse(format!("{} refused to start: {reason}", path.display())),
+        other => other,
+    })
+}
+
+/// Appends to XLA_FLAGS, which XLA reads when its first client starts.
+fn add_xla_flag(flag: &str) {
+    let mut flags = std::env::var("XLA_FLAGS").unwrap_or_default();
+    if !flags.contains(flag) {
+        flags = format!("{flags} {flag}");
+        // SAFETY: called while a device is opened, before XLA's threads read the environment.
+        unsafe { std::env::set_var("XLA_FLAGS", flags.trim()) };
+    }
+}
+
+/// Whether the file is a shared library that exports `GetPjrtApi`; the loader's own reason when not.
+fn check_library(path: &Path) -> std::result::Result<(), String> {
+    let file = CString::new(path.to_string_lossy().as_bytes()).map_err(|e| e.to_string())?;
+    // SAFETY: dlopen, dlsym and dlerror with valid C strings; the handle is kept open, as the client needs it anyway.
+    unsafe {
+        let library = libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+        if library.is_null() {
+            let reason = libc::dlerror();
+            let known = !reason.is_null();
+            return Err(if known { CStr::from_ptr(reason).to_string_lossy().into() } else { "does not load".into() });
+        }
+        if libc::dlsym(library, c"GetPjrtApi".as_ptr()).is_null() {
+            libc::dlclose(library);
+            return Err("is not a PJRT plugin: it does not export GetPjrtApi".into());
+        }
+    }
+    Ok(())
+}
