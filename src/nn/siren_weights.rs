@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::array::{Array, DType};
 use crate::error::{Error, Result};
+use crate::nn::siren::Siren;
 
 /// How a file names its layers: patterns with `{i}` for the layer's number, tried in order for each layer. Numbers
 /// need not be consecutive (`net.0`, `net.2`, ...), only ascending from input to output.
@@ -168,6 +169,19 @@ impl SirenWeights {
             omega_h: frequency("--omega-h", omega.1.or(stored.1))?,
         })
     }
+
+    /// The network these weights belong to, and the weights with the frequencies as scalars `omega0` and `omega_h`
+    /// (f64), as [`Siren::layers`] takes them.
+    pub fn network(self) -> (Siren, BTreeMap<String, Array>) {
+        let output = format!(".{}", self.depth + 1);
+        let outputs = self.params.get(&format!("W{output}")).map_or(0, |w| w.dims()[0]);
+        let mut siren = Siren::new(self.n_in, self.width, self.depth, outputs);
+        siren.output_bias = self.params.contains_key(&format!("b{output}"));
+        let mut params = self.params;
+        params.insert("omega0".into(), Array::scalar(self.omega0));
+        params.insert("omega_h".into(), Array::scalar(self.omega_h));
+        (siren, params)
+    }
 }
 
 fn check(name: &str, tensor: &Array, dtype: &mut Option<DType>) -> Result<()> {
@@ -259,6 +273,14 @@ mod tests {
         let found = find(&tensors).expect("valid");
         assert_eq!(found.params["b.1"].to_f64_vec(), [0.0; 3]);
         assert!(!found.params.contains_key("b.3"));
+    }
+
+    #[test]
+    fn the_network_has_the_weights_sizes() {
+        let (siren, params) = find(&sample("W.{i}", "b.{i}", [0, 1, 2, 3])).expect("valid").network();
+        assert_eq!((siren.inputs, siren.width, siren.hidden, siren.outputs, siren.output_bias), (2, 3, 2, 1, false));
+        assert_eq!(Siren::from_weights(&params).expect("complete"), siren);
+        assert_eq!(params["omega0"].to_f64_vec(), [30.0]);
     }
 
     #[test]

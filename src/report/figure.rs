@@ -8,6 +8,7 @@ use super::image::Raster;
 use super::output;
 use super::style::{Color, LineStyle, Marker};
 use crate::error::Result;
+use crate::files::write_bytes;
 
 /// Where the legend goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,11 +202,19 @@ impl Figure {
             path.push(extension);
             PathBuf::from(path)
         };
-        let (png, svg) = (name(".png"), name(".svg"));
-        let (png_bytes, svg_text) = (self.to_png()?, self.to_svg()?);
-        crate::files::write_bytes(&png, &png_bytes)?;
-        crate::files::write_bytes(&svg, svg_text.as_bytes())?;
-        Ok([png, svg])
+        Ok([self.write_png(name(".png"))?, self.write_svg(name(".svg"))?])
+    }
+
+    /// Writes a PNG, 300 dots per inch at the printed size, and returns its path. **Errors** when it cannot be written.
+    pub fn write_png(&self, path: impl Into<PathBuf>) -> Result<PathBuf> {
+        let path = path.into();
+        write_bytes(&path, &self.to_png()?).map(|()| path)
+    }
+
+    /// Writes an SVG and returns its path. **Errors** when it cannot be written.
+    pub fn write_svg(&self, path: impl Into<PathBuf>) -> Result<PathBuf> {
+        let path = path.into();
+        write_bytes(&path, self.to_svg()?.as_bytes()).map(|()| path)
     }
 
     /// The figure as a PNG file's bytes, 300 dots per inch.
