@@ -13,3 +13,4 @@ pub mod report;
 pub mod runtime;
 pub mod train;
 pub mod transform;
+pub mod random;

@@ -1,0 +1,166 @@
+//! Draws: bits, uniforms, normals, integers, permutations, named as in `jax.random`.
+
+use ndarray::{ArrayD, IxDyn};
+
+use super::erf_inv::{erf_inv_f32, erf_inv_f64};
+use super::{Key, Variant};
+use crate::array::Element;
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+/// Floating-point types that can be drawn. Sealed.
+pub trait Real: sealed::Sealed + Element {
+    /// `n` uniforms on [0, 1): the mantissa's bits.
+    fn unit(key: Key, n: usize) -> Vec<Self>;
+    /// `max(lo, u (hi - lo) + lo)` in one rounding, as XLA contracts it.
+    fn between(u: Self, lo: Self, hi: Self) -> Self;
+    /// sqrt(2) erf_inv(u) of uniforms on (-1, 1).
+    fn normal_from(u: Self) -> Self;
+    /// The smallest value above -1.
+    const ABOVE_MINUS_ONE: Self;
+    /// One.
+    const ONE: Self;
+}
+
+impl Real for f32 {
+    fn unit(key: Key, n: usize) -> Vec<f32> {
+        key.words32(n).into_iter().map(|b| f32::from_bits(b >> 9 | 0x3f80_0000) - 1.0).collect()
+    }
+    fn between(u: f32, lo: f32, hi: f32) -> f32 {
+        u.mul_add(hi - lo, lo).max(lo)
+    }
+    fn normal_from(u: f32) -> f32 {
+        std::f32::consts::SQRT_2 * erf_inv_f32(u)
+    }
+    const ABOVE_MINUS_ONE: f32 = -1.0 + f32::EPSILON / 2.0;
+    const ONE: f32 = 1.0;
+}
+
+impl Real for f64 {
+    fn unit(key: Key, n: usize) -> Vec<f64> {
+        key.words64(n).into_iter().map(|b| f64::from_bits(b >> 12 | 0x3ff0_0000_0000_0000) - 1.0).collect()
+    }
+    fn between(u: f64, lo: f64, hi: f64) -> f64 {
+        u.mul_add(hi - lo, lo).max(lo)
+    }
+    fn normal_from(u: f64) -> f64 {
+        std::f64::consts::SQRT_2 * erf_inv_f64(u)
+    }
+    const ABOVE_MINUS_ONE: f64 = -1.0 + f64::EPSILON / 2.0;
+    const ONE: f64 = 1.0;
+}
+
+/// Row-major values as an array of shape `dims`.
+fn shaped<T>(dims: &[usize], values: Vec<T>) -> ArrayD<T> {
+    // The number of values is the product of dims by construction.
+    ArrayD::from_shape_vec(IxDyn(dims), values).unwrap_or_else(|_| unreachable!("draws fill their shape"))
+}
+
+impl Key {
+    /// `n` words of 32 bits.
+    fn words32(self, n: usize) -> Vec<u32> {
+        match self.variant {
+            Variant::Partitionable => (0..n as u64)
+                .map(|i| {
+                    let [a, b] = self.block(i);
+                    a ^ b
+                })
+                .collect(),
+            Variant::Original => self.paired_words(n),
+        }
+    }
+
+    /// `n` words of 64 bits.
+    fn words64(self, n: usize) -> Vec<u64> {
+        let join = |hi: u32, lo: u32| u64::from(hi) << 32 | u64::from(lo);
+        match self.variant {
+            Variant::Partitionable => (0..n as u64)
+                .map(|i| {
+                    let [a, b] = self.block(i);
+                    join(a, b)
+                })
+                .collect(),
+            Variant::Original => {
+                let words = self.paired_words(2 * n);
+                (0..n).map(|i| join(words[i], words[n + i])).collect()
+            }
+        }
+    }
+
+    /// `jax.random.bits(key, dims, "uint32")`.
+    pub fn bits32(self, dims: &[usize]) -> ArrayD<u32> {
+        shaped(dims, self.words32(dims.iter().product()))
+    }
+
+    /// `jax.random.bits(key, dims, "uint64")` (JAX needs x64 for it).
+    pub fn bits64(self, dims: &[usize]) -> ArrayD<u64> {
+        shaped(dims, self.words64(dims.iter().product()))
+    }
+
+    /// `jax.random.bits(key, dims, "uint16")`: the lower half of each word of the partitionable form.
+    pub fn bits16(self, dims: &[usize]) -> ArrayD<u16> {
+        self.bits32(dims).mapv(|w| w as u16)
+    }
+
+    /// `jax.random.bits(key, dims, "uint8")`: the lowest byte of each word of the partitionable form.
+    pub fn bits8(self, dims: &[usize]) -> ArrayD<u8> {
+        self.bits32(dims).mapv(|w| w as u8)
+    }
+
+    /// `jax.random.uniform(key, dims, minval=lo, maxval=hi)`, on [lo, hi).
+    pub fn uniform<T: Real>(self, dims: &[usize], lo: T, hi: T) -> ArrayD<T> {
+        let unit = T::unit(self, dims.iter().product());
+        shaped(dims, unit.into_iter().map(|u| T::between(u, lo, hi)).collect())
+    }
+
+    /// `jax.random.normal(key, dims)`: mean 0, variance 1.
+    pub fn normal<T: Real>(self, dims: &[usize]) -> ArrayD<T> {
+        self.uniform(dims, T::ABOVE_MINUS_ONE, T::ONE).mapv(T::normal_from)
+    }
+
+    /// `jax.random.truncated_normal(key, lower, upper, dims)` in f32.
+    pub fn truncated_normal(self, dims: &[usize], lower: f32, upper: f32) -> ArrayD<f32> {
+        let at = |x: f32| libm::erff(x / std::f32::consts::SQRT_2);
+        let (least, most) = (lower.next_up(), upper.next_down());
+        self.uniform(dims, at(lower), at(upper)).mapv(|u| f32::normal_from(u).clamp(least, most))
+    }
+
+    /// `jax.random.randint(key, dims, lo, hi)`, on lo .. hi; `lo` where the range is empty.
+    pub fn randint(self, dims: &[usize], lo: i32, hi: i32) -> ArrayD<i32> {
+        let keys = self.split(2);
+        let n = dims.iter().product();
+        let span = if hi > lo { hi.wrapping_sub(lo) as u32 } else { 1 };
+        // 2^32 mod span, by which the upper words count.
+        let half = (1u32 << 16) % span;
+        let weight = half.wrapping_mul(half) % span;
+        let (high, low) = (keys[0].words32(n), keys[1].words32(n));
+        let offset = |(h, l): (u32, u32)| (h % span).wrapping_mul(weight).wrapping_add(l % span) % span;
+        shaped(dims, high.into_iter().zip(low).map(|w| lo.wrapping_add(offset(w) as i32)).collect())
+    }
+
+    /// `jax.random.bernoulli(key, p, dims)`.
+    pub fn bernoulli(self, dims: &[usize], p: f32) -> ArrayD<bool> {
+        self.uniform::<f32>(dims, 0.0, 1.0).mapv(|u| u < p)
+    }
+
+    /// `jax.random.permutation(key, n)`: 0 .. n in random order, by stable sorts on random words.
+    pub fn permutation(self, n: usize) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..n as u32).collect();
+        // Enough rounds that ties among 32-bit words do not matter (JAX's rule: 3 ln n / ln 2^32, rounded up).
+        let rounds = (3.0 * (n.max(1) as f64).ln() / f64::from(u32::MAX).ln()).ceil() as usize;
+        let mut key = self;
+        for _ in 0..rounds {
+            let keys = key.split(2);
+            key = keys[0];
+            let words = keys[1].words32(n);
+            let mut pairs: Vec<(u32, u32)> = words.into_iter().zip(order).collect();
+            pairs.sort_by_key(|&(word, _)| word);
+            order = pairs.into_iter().map(|(_, i)| i).collect();
+        }
+        order
+    }
+}
