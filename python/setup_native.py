@@ -5,7 +5,7 @@ that a run cut off at any point leaves nothing half-installed; wheels that were 
 
     .xla/include, .xla/lib   what the crate `xla` expects in XLA_EXTENSION_DIR
     .xla/openblas/lib        libopenblas.so for ndarray-linalg
-    .xla/libclang/lib        libclang.so for bindgen, with the compiler's own C headers where clang looks for them
+    .xla/libclang            libclang.so for bindgen, with the compiler's own C headers
 """
 
 from __future__ import annotations
@@ -174,13 +174,11 @@ def openblas(wheel: Path, out: Path) -> None:
 
 
 def libclang(wheel: Path, out: Path) -> None:
-    """libclang.so with stddef.h and its kin at the place, relative to the library, where clang looks for them."""
-    lib = out / "libclang" / "lib"
-    unpack(wheel, lambda path: lib / path.name if path.name == "libclang.so" else None)
+    """libclang.so, and the compiler's own C headers (stddef.h and its kin), which the wheel lacks."""
+    folder = out / "libclang"
+    unpack(wheel, lambda path: folder / "lib" / path.name if path.name == "libclang.so" else None)
     headers = run(["c++", "-print-file-name=include"], "asking the compiler for its headers").strip()
-    resources = lib / "clang" / LIBCLANG.version.split(".")[0]
-    resources.mkdir(parents=True)
-    (resources / "include").symlink_to(headers)
+    (folder / "include").symlink_to(headers)
 
 
 def main() -> None:

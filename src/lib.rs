@@ -14,3 +14,4 @@ pub mod runtime;
 pub mod train;
 pub mod transform;
 pub mod random;
+pub mod interop;

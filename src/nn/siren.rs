@@ -104,7 +104,8 @@ impl Siren {
                 Some(dims) => Err(Error::tensor(name, format!("shape {dims:?}, expected a matrix (d_out, d_in)"))),
             }
         };
-        let missing = |name: &str| Error::tensor(name, "missing; a SIREN has W.0 (input), W.1 .. W.L (hidden), W.{L+1}");
+        let missing =
+            |name: &str| Error::tensor(name, "missing; a SIREN has W.0 (input), W.1 .. W.L (hidden), W.{L+1}");
         let mut shapes = Vec::new();
         while let Some(shape) = matrix(&format!("W.{}", shapes.len()))? {
             shapes.push(shape);
@@ -126,7 +127,8 @@ impl Siren {
         for (name, dims) in siren.parameters() {
             let found = weights.get(&name).ok_or_else(|| missing(&name))?;
             if found.dims() != dims {
-                let reason = format!("shape {:?}, expected {dims:?} in a network of width {}", found.dims(), siren.width);
+                let reason =
+                    format!("shape {:?}, expected {dims:?} in a network of width {}", found.dims(), siren.width);
                 return Err(Error::tensor(name, reason));
             }
         }

@@ -71,7 +71,8 @@ impl Executable {
         let spent = taken.copied().or_else(|| {
             (0..arguments.len()).find(|i| !self.donated.contains(i) && arguments[*i].donated.load(Ordering::Acquire))
         });
-        let release = || self.donated[..claimed].iter().for_each(|&i| arguments[i].donated.store(false, Ordering::Release));
+        let release =
+            || self.donated[..claimed].iter().for_each(|&i| arguments[i].donated.store(false, Ordering::Release));
         if let Some(i) = spent {
             release();
             return Err(self.argument_error(i, "its buffer was donated, to an earlier call or twice in this one"));

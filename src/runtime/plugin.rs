@@ -38,8 +38,10 @@ pub(super) fn find(device: &str) -> Result<PathBuf> {
     let files = || FILES.iter().filter(|(d, _)| *d == device);
     let found = files().flat_map(|(_, file)| sites.iter().map(move |s| s.join(file))).find(|p| p.is_file());
     found.ok_or_else(|| {
-        let places: Vec<String> =
-            sites.iter().flat_map(|s| files().map(|(_, f)| s.join(f).display().to_string()).collect::<Vec<_>>()).collect();
+        let places: Vec<String> = sites
+            .iter()
+            .flat_map(|s| files().map(|(_, f)| s.join(f).display().to_string()).collect::<Vec<_>>())
+            .collect();
         let package = if device == "tpu" { "libtpu" } else { "jax-cuda13-pjrt or jax-cuda12-pjrt" };
         let tried = if places.is_empty() { "no site-packages folder was found".into() } else { places.join(", ") };
         Error::Device {

@@ -1,0 +1,3 @@
+//! Files that other programs read and write.
+
+pub mod safetensors;
