@@ -9,9 +9,14 @@ pub mod files;
 pub mod graph;
 pub mod nn;
 pub mod optim;
+pub mod random;
 pub mod report;
 pub mod runtime;
 pub mod train;
 pub mod transform;
-pub mod random;
 pub mod interop;
+
+/// The README's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
