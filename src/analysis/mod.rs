@@ -1,3 +1,7 @@
-//! What is measured on networks: spectra of Jacobians.
+//! What is measured on networks: moments of fields, Jacobians and their spectra.
 
+pub mod jacobian;
+pub mod moments;
+pub mod protocol;
 pub mod spectrum;
+pub mod svd;

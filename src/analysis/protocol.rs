@@ -50,3 +50,75 @@ pub struct Protocol {
     /// Range of the uniformly sampled inputs.
     pub domain: (f64, f64),
 }
+
+impl Protocol {
+    /// The compiled Jacobian of networks of this depth, for all points of a network at once.
+    ///
+    /// **Errors** when the depth is below 2 or XLA cannot compile it.
+    pub fn jacobian(&self, device: &Device, depth: usize) -> Result<HiddenJacobian> {
+        HiddenJacobian::new(device, &Siren::new(1, self.width, depth, 1), self.points)
+    }
+
+    /// Draws the networks and points of one cell and computes their spectra; `done` is called after each network.
+    /// `moments` are the field's, which only `uniform-mm` uses.
+    ///
+    /// **Errors** when `init` is not one of [`SINE_INITS`] or its moments are missing.
+    pub fn cell(
+        &self,
+        jacobian: &HiddenJacobian,
+        init: &str,
+        depth: usize,
+        moments: Option<&Moments>,
+        done: impl FnMut(),
+    ) -> Result<Cell> {
+        let law = initialization(init, self, moments)?;
+        let number = SINE_INITS.iter().position(|i| *i == init).unwrap_or(SINE_INITS.len()) as u32;
+        let siren = law.siren(1, self.width, depth, 1);
+        let networks: Vec<(Weights, Array)> = (0..self.networks)
+            .map(|network| {
+                let key = |purpose| key(self.seed, purpose, number, depth, network);
+                let x = uniform_points(key(POINTS), self.points, 1, self.domain);
+                Ok((law.draw(&siren, key(WEIGHTS))?, x))
+            })
+            .collect::<Result<_>>()?;
+        spectra(jacobian, init, depth, &networks, done)
+    }
+}
+
+/// The spectra of networks at their points: weights with `omega0` and `omega_h`, and x of shape (points, n_in).
+/// `done` is called after each network.
+///
+/// **Errors** when a Jacobian has a value that is not finite, naming the network and point.
+pub fn spectra(
+    jacobian: &HiddenJacobian,
+    name: &str,
+    depth: usize,
+    networks: &[(Weights, Array)],
+    mut done: impl FnMut(),
+) -> Result<Cell> {
+    let mut values = Vec::with_capacity(networks.len());
+    for (network, (weights, x)) in networks.iter().enumerate() {
+        let all = singular_values(&jacobian.run(weights, x)?)
+            .map_err(|e| Error::numeric(format!("`{name}` at depth {depth}, network {network}"), e))?;
+        values.push(all);
+        done();
+    }
+    let views: Vec<_> = values.iter().map(Array2::view).collect();
+    let values = ndarray::stack(Axis(0), &views).map_err(|e| Error::numeric("singular values", e))?;
+    Cell::new(name, depth, values, DType::F64)
+}
+
+/// Points for a foreign network: uniform on `domain` in each of `n_in` coordinates, shape (points, n_in), f64.
+pub fn sampled_points(seed: u64, points: usize, n_in: usize, domain: (f64, f64)) -> Array {
+    uniform_points(Key::new(seed).fold_in(POINTS), points, n_in, domain)
+}
+
+/// Drawn as f64, whatever the weights' type, so that the points do not depend on it.
+fn uniform_points(key: Key, points: usize, n_in: usize, (low, high): (f64, f64)) -> Array {
+    Array::from_ndarray(&key.uniform::<f64>(&[points, n_in], low, high))
+}
+
+/// Key of one network (or its points) of one cell.
+fn key(seed: u64, purpose: u32, init: u32, depth: usize, network: usize) -> Key {
+    Key::new(seed).fold_in(purpose).fold_in(init).fold_in(depth as u32).fold_in(network as u32)
+}

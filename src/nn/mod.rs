@@ -1,4 +1,7 @@
 //! Models and their initialisations, written in graph operations.
 
+pub mod cvp26;
+pub mod init;
 pub mod siren;
+pub mod siren_init;
 pub mod siren_weights;

@@ -5,11 +5,13 @@
 //! silence are fenced off here: count, dtype, shape, device and donation are checked before it sees them.
 #![allow(unsafe_code)]
 
+mod blas;
 mod buffer;
 mod device;
 mod executable;
 mod plugin;
 
+pub use blas::with_single_threaded_blas;
 pub use buffer::Buffer;
 pub use device::{Device, DeviceOptions, set_verbose, tune_allocator};
 pub use executable::Executable;

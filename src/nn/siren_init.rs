@@ -1,0 +1,223 @@
+//! How each network of the SIREN papers starts: one law per parameter (2609.30633, Section 3, Appendices A and C).
+//!
+//! | id | input layer | hidden layers | output layer |
+//! | --- | --- | --- | --- |
+//! | `uniform-mm` | rows N(0, Omega/N_out), b U(-pi, pi) | N(0, 2/N), b U(-pi, pi) | columns N(0, 2 Sigma/N), b = mu |
+//! | `sm20` | U(1/N_in), b U(1/sqrt fan_in) | U(sqrt(6/N)/omega_h), b likewise | U(sqrt(3/N)/omega_h), no bias |
+//! | `sm20-repo` | as `sm20` | as `sm20` | U(sqrt(6/N)/omega_h), b U(1/sqrt fan_in) |
+//! | `cvp26-s0`, `cvp26-s1` | as `sm20` | U(c_w/(omega_h sqrt N)), b N(0, (c_b/omega_h)^2) | as `sm20` |
+//! | `tanh-pe` | Xavier uniform on 2 `pe` rows, `pe` N(0, sigma^2) fixed | Xavier uniform, b 0 | Xavier uniform, b 0 |
+//! | `relu` | Kaiming uniform, b 0 | the same | the same |
+//! | `silu`, `gelu` | Xavier uniform, b 0 | the same | the same |
+//!
+//! U(a) is uniform on (-a, a). Sine layers are sin(omega (W x + b)): omega0 in the input layer, omega_h in the hidden
+//! ones, both 1 for `uniform-mm`. `sm20` is the seed paper's form (no output bias, sqrt 3); `sm20-repo` is its authors'
+//! code. The first-layer bias of CVP26 is not settled by its paper; here it is `sm20`'s.
+
+use std::collections::BTreeMap;
+use std::f64::consts::PI;
+
+use ndarray::{Array1, Array2};
+
+use super::cvp26::Cvp26;
+use super::init::Law;
+use super::siren::{Activation, Siren};
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::random::Key;
+
+/// First and second moments of a field, which the uniform-phase initialisation matches (Eq. 11, 12, 26). They are
+/// estimated from samples by [`crate::analysis::moments`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moments {
+    /// Mean of the field, `[N_out]`.
+    pub mu: Array1<f64>,
+    /// Covariance of the field, `[N_out, N_out]`.
+    pub sigma: Array2<f64>,
+    /// Mean of J^T Sigma^-1 J over the samples, `[N_in, N_in]`, in inverse squared coordinate units.
+    pub omega: Array2<f64>,
+}
+
+/// An initialisation with all its numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Initialization {
+    /// Uniform-phase, moment-matched: the paper's own.
+    UniformPhase(Moments),
+    /// Sitzmann et al. 2020 as the paper restates it.
+    Sm20 {
+        /// Frequency of the input layer.
+        omega0: f64,
+        /// Frequency of the hidden layers.
+        omega_h: f64,
+    },
+    /// Sitzmann et al. 2020 as in its authors' code.
+    Sm20Repo {
+        /// Frequency of the input layer.
+        omega0: f64,
+        /// Frequency of the hidden layers.
+        omega_h: f64,
+    },
+    /// Combette et al. 2026.
+    Cvp26 {
+        /// Weight and bias scales.
+        family: Cvp26,
+        /// Frequency of the input layer.
+        omega0: f64,
+        /// Frequency of the hidden layers.
+        omega_h: f64,
+    },
+    /// tanh network on fixed random Fourier features.
+    TanhPe {
+        /// Standard deviation of the frequencies, in cycles per coordinate unit.
+        sigma: f64,
+    },
+    /// ReLU network.
+    Relu,
+    /// SiLU network.
+    Silu,
+    /// GELU network.
+    Gelu {
+        /// Whether by the tanh approximation (JAX's default).
+        approximate: bool,
+    },
+}
+
+impl Initialization {
+    /// The name on the command line.
+    pub fn id(&self) -> &'static str {
+        match self {
+            Initialization::UniformPhase(_) => "uniform-mm",
+            Initialization::Sm20 { .. } => "sm20",
+            Initialization::Sm20Repo { .. } => "sm20-repo",
+            Initialization::Cvp26 { family, .. } if family.c_b == 0.0 => "cvp26-s0",
+            Initialization::Cvp26 { .. } => "cvp26-s1",
+            Initialization::TanhPe { .. } => "tanh-pe",
+            Initialization::Relu => "relu",
+            Initialization::Silu => "silu",
+            Initialization::Gelu { .. } => "gelu",
+        }
+    }
+
+    /// The network this initialisation belongs to: its activation, encoding and output bias.
+    pub fn siren(&self, inputs: usize, width: usize, hidden: usize, outputs: usize) -> Siren {
+        let siren = Siren::new(inputs, width, hidden, outputs);
+        match *self {
+            Initialization::UniformPhase(_) | Initialization::Sm20Repo { .. } => siren,
+            Initialization::Sm20 { .. } | Initialization::Cvp26 { .. } => Siren { output_bias: false, ..siren },
+            Initialization::TanhPe { .. } => Siren { activation: Activation::Tanh, encoding: width / 2, ..siren },
+            Initialization::Relu => Siren { activation: Activation::Relu, ..siren },
+            Initialization::Silu => Siren { activation: Activation::Silu, ..siren },
+            Initialization::Gelu { approximate } => Siren { activation: Activation::Gelu { approximate }, ..siren },
+        }
+    }
+
+    /// omega0 and omega_h, for the networks of sines.
+    pub fn frequencies(&self) -> Option<(f64, f64)> {
+        match *self {
+            Initialization::UniformPhase(_) => Some((1.0, 1.0)),
+            Initialization::Sm20 { omega0, omega_h }
+            | Initialization::Sm20Repo { omega0, omega_h }
+            | Initialization::Cvp26 { omega0, omega_h, .. } => Some((omega0, omega_h)),
+            _ => None,
+        }
+    }
+
+    /// Name, shape and law of every parameter of `siren`, in [`Siren::parameters`]' order; last the fixed `pe`.
+    pub fn laws(&self, siren: &Siren) -> Vec<(String, Vec<usize>, Law)> {
+        let last = siren.hidden + 1;
+        let law = |name: &str, dims: &[usize]| {
+            let (kind, layer) = name.split_once('.').unwrap_or((name, "0"));
+            let layer: usize = layer.parse().unwrap_or(0);
+            let fan_in = match layer {
+                0 if siren.encoding > 0 => 2 * siren.encoding,
+                0 => siren.inputs,
+                _ => siren.width,
+            };
+            let place = if layer == 0 { Place::Input } else if layer == last { Place::Output } else { Place::Hidden };
+            if kind == "W" { self.weight(siren, place, fan_in, dims[0]) } else { self.bias(place, fan_in) }
+        };
+        let mut all: Vec<(String, Vec<usize>, Law)> = siren
+            .parameters()
+            .into_iter()
+            .map(|(name, dims)| {
+                let law = law(&name, &dims);
+                (name, dims, law)
+            })
+            .collect();
+        if let Initialization::TanhPe { sigma } = *self {
+            all.push(("pe".into(), vec![siren.encoding, siren.inputs], Law::Normal { std: sigma }));
+        }
+        all
+    }
+
+    fn weight(&self, siren: &Siren, place: Place, fan_in: usize, fan_out: usize) -> Law {
+        let n = siren.width as f64;
+        match (self, place) {
+            (Initialization::UniformPhase(m), Place::Input) => Law::GaussianRows(&m.omega / siren.outputs as f64),
+            (Initialization::UniformPhase(_), Place::Hidden) => Law::Normal { std: (2.0 / n).sqrt() },
+            (Initialization::UniformPhase(m), Place::Output) => Law::GaussianColumns(&m.sigma * (2.0 / n)),
+            (Initialization::Sm20 { .. } | Initialization::Sm20Repo { .. } | Initialization::Cvp26 { .. }, Place::Input) => {
+                Law::symmetric(1.0 / siren.inputs as f64)
+            }
+            (Initialization::Cvp26 { family, omega_h, .. }, Place::Hidden) => {
+                Law::symmetric(family.c_w / (omega_h * n.sqrt()))
+            }
+            (Initialization::Sm20 { omega_h, .. } | Initialization::Cvp26 { omega_h, .. }, Place::Output) => {
+                Law::symmetric((3.0 / n).sqrt() / omega_h)
+            }
+            (Initialization::Sm20 { omega_h, .. } | Initialization::Sm20Repo { omega_h, .. }, _) => {
+                Law::symmetric((6.0 / n).sqrt() / omega_h)
+            }
+            (Initialization::Relu, _) => Law::kaiming_uniform(fan_in),
+            (Initialization::TanhPe { .. } | Initialization::Silu | Initialization::Gelu { .. }, _) => {
+                Law::xavier_uniform(fan_in, fan_out)
+            }
+        }
+    }
+
+    fn bias(&self, place: Place, fan_in: usize) -> Law {
+        match (self, place) {
+            (Initialization::UniformPhase(m), Place::Output) => Law::Constant(m.mu.to_vec()),
+            (Initialization::UniformPhase(_), _) => Law::symmetric(PI),
+            (Initialization::Cvp26 { family, omega_h, .. }, Place::Hidden) => match family.c_b {
+                0.0 => Law::Zeros,
+                c_b => Law::Normal { std: c_b / omega_h },
+            },
+            (Initialization::Sm20 { .. } | Initialization::Sm20Repo { .. } | Initialization::Cvp26 { .. }, _) => {
+                Law::torch_uniform(fan_in)
+            }
+            _ => Law::Zeros,
+        }
+    }
+
+    /// A network's parameters in f32, with scalars `omega0` and `omega_h` for sine networks and `pe` where there is an
+    /// encoding. Parameter i is drawn with key i of `split(key, number of parameters)`.
+    ///
+    /// **Errors** when the moments do not fit the network or are not positive definite.
+    pub fn draw(&self, siren: &Siren, key: Key) -> Result<BTreeMap<String, Array>> {
+        if let Initialization::UniformPhase(m) = self
+            && (m.mu.len() != siren.outputs || m.omega.nrows() != siren.inputs)
+        {
+            let (o, i) = (m.mu.len(), m.omega.nrows());
+            let reason = format!("of a field from {i} to {o} dimensions, the network goes {} to {}", siren.inputs, siren.outputs);
+            return Err(Error::numeric("moments", reason));
+        }
+        let laws = self.laws(siren);
+        let mut drawn = BTreeMap::new();
+        for ((name, dims, law), key) in laws.iter().zip(key.split(laws.len())) {
+            drawn.insert(name.clone(), law.draw(key, dims)?);
+        }
+        if let Some((omega0, omega_h)) = self.frequencies() {
+            drawn.insert("omega0".into(), Array::scalar(omega0 as f32));
+            drawn.insert("omega_h".into(), Array::scalar(omega_h as f32));
+        }
+        Ok(drawn)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    Input,
+    Hidden,
+    Output,
+}
