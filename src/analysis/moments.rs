@@ -50,10 +50,10 @@ pub fn moments(field: ArrayViewD<f64>, spacing: &[f64]) -> Result<Moments> {
     // Derivatives: one (samples, channels) matrix per coordinate.
     let jacobian: Vec<Array2<f64>> =
         (0..d).map(|a| flatten(sobel(field, a, d) / (spacing[a] * 2.0 * 4f64.powi(d as i32 - 1)), n, channels)).collect();
-    let inverse = (&sigma + &(Array2::eye(channels) * EPSILON))
+    let inverse = (&sigma + &Array2::from_diag_elem(channels, EPSILON))
         .inv()
         .map_err(|e| refuse(format!("the covariance {sigma} cannot be inverted: {e}")))?;
-    let mut omega = Array2::eye(d) * EPSILON;
+    let mut omega = Array2::from_diag_elem(d, EPSILON);
     for a in 0..d {
         let weighted = jacobian[a].dot(&inverse);
         for b in 0..d {
