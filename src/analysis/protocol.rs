@@ -6,15 +6,16 @@
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
 
-use ndarray::{Array2, Array3, Axis};
+use ndarray::{Array2, Axis};
 
 use super::jacobian::HiddenJacobian;
-use super::moments::Moments;
+use super::moments::{Moments, moments};
 use super::spectrum::Cell;
-use super::svd::singular_values;
+use super::svd::batched_singular_values;
 use crate::array::{Array, DType};
 use crate::error::{Error, Result};
 use crate::graph::{Program, Shape, Tensor};
+use crate::nn::cvp26::Cvp26;
 use crate::nn::siren::{Params, Siren};
 use crate::nn::siren_init::Initialization;
 use crate::random::Key;
@@ -98,14 +99,54 @@ pub fn spectra(
 ) -> Result<Cell> {
     let mut values = Vec::with_capacity(networks.len());
     for (network, (weights, x)) in networks.iter().enumerate() {
-        let all = singular_values(&jacobian.run(weights, x)?)
+        let all = batched_singular_values(&jacobian.run(weights, x)?)
             .map_err(|e| Error::numeric(format!("`{name}` at depth {depth}, network {network}"), e))?;
         values.push(all);
         done();
     }
-    let views: Vec<_> = values.iter().map(Array2::view).collect();
+    let views: Vec<_> = values.iter().map(|v| v.view()).collect();
     let values = ndarray::stack(Axis(0), &views).map_err(|e| Error::numeric("singular values", e))?;
     Cell::new(name, depth, values, DType::F64)
+}
+
+/// The moments that `uniform-mm` matches in this diagnostic: of a CVP26 network (sigma_a = 0, L = 4, omega0 = 30,
+/// omega_h = 1, of the run's width) at 1000 evenly spaced points on [-pi, pi], evaluated in f64 on `device`.
+///
+/// **Errors** when the device fails, or the field is so flat that it has no moments.
+pub fn moment_field(device: &Device, protocol: &Protocol) -> Result<Moments> {
+    const SAMPLES: usize = 1000;
+    let law = Initialization::Cvp26 { family: Cvp26::stable(0.0)?, omega0: 30.0, omega_h: 1.0 };
+    let siren = law.siren(1, protocol.width, 4, 1);
+    let weights = law.draw(&siren, Key::new(protocol.seed).fold_in(MOMENTS))?;
+    let step = 2.0 * PI / (SAMPLES - 1) as f64;
+    let grid: Vec<f64> = (0..SAMPLES).map(|i| -PI + i as f64 * step).collect();
+    let (mut inputs, mut arguments, mut params) = (Vec::new(), Vec::new(), Params::new());
+    for (name, array) in &weights {
+        let parameter = Tensor::parameter(name, Shape::new(DType::F64, array.dims()));
+        inputs.push(parameter.clone());
+        arguments.push(array.cast(DType::F64));
+        params.insert(name.clone(), parameter);
+    }
+    let x = Tensor::parameter("x", Shape::new(DType::F64, &[SAMPLES, 1]));
+    inputs.push(x.clone());
+    arguments.push(Array::from_slice(&[SAMPLES, 1], &grid));
+    let program = Program::new("moment_field", &inputs, &[("field", siren.apply(&params, &x))])?;
+    let field = device.compile(&program)?.call(&arguments.iter().collect::<Vec<_>>())?;
+    moments(field[0].to_ndarray::<f64>()?.view(), &[step])
+}
+
+/// The law behind a command-line name.
+fn initialization(init: &str, protocol: &Protocol, moments: Option<&Moments>) -> Result<Initialization> {
+    let Protocol { omega0, omega_h, .. } = *protocol;
+    Ok(match (init, moments) {
+        ("uniform-mm", Some(moments)) => Initialization::UniformPhase(moments.clone()),
+        ("uniform-mm", None) => return Err(Error::argument("--inits", init, "needs the moments of a field")),
+        ("cvp26-s0", _) => Initialization::Cvp26 { family: Cvp26::stable(0.0)?, omega0, omega_h },
+        ("cvp26-s1", _) => Initialization::Cvp26 { family: Cvp26::stable(1.0)?, omega0, omega_h },
+        ("sm20", _) => Initialization::Sm20 { omega0, omega_h },
+        ("sm20-repo", _) => Initialization::Sm20Repo { omega0, omega_h },
+        _ => return Err(Error::argument("--inits", init, format!("expected one of {}", SINE_INITS.join(", ")))),
+    })
 }
 
 /// Points for a foreign network: uniform on `domain` in each of `n_in` coordinates, shape (points, n_in), f64.
