@@ -131,13 +131,12 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// A record of a run of `program` that begins now. `config` holds every option after defaults were filled in;
-    /// `device` is the device's own description.
-    pub fn new(program: &str, config: Value, seed: u64, device: &str) -> Self {
+    /// A record of a run of `program` that begins now. `device` is the device's own description. Set `config` to every
+    /// option after defaults were filled in.
+    pub fn new(program: &str, seed: u64, device: &str) -> Self {
         let mut fields = Map::new();
         fields.insert("program".into(), json!(program));
         fields.insert("arguments".into(), json!(std::env::args().skip(1).collect::<Vec<_>>()));
-        fields.insert("config".into(), config);
         fields.insert("seed".into(), json!(seed));
         fields.insert("random".into(), json!("threefry2x32, partitionable (as jax.random)"));
         fields.insert("device".into(), json!(device));
@@ -274,7 +273,8 @@ mod tests {
     #[test]
     fn the_record_holds_what_a_rerun_needs() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let mut record = RunRecord::new("spectrum", json!({ "width": 16 }), 7, "cpu").version("xla crate", "0.5.4");
+        let mut record = RunRecord::new("spectrum", 7, "cpu").version("xla crate", "0.5.4");
+        record.set("config", json!({ "width": 16 }));
         record.set("files", json!(["fig3.png"]));
         let path = record.write(folder.path()).expect("written");
         let read: Value = serde_json::from_slice(&std::fs::read(path).expect("file")).expect("JSON");

@@ -7,6 +7,7 @@ pub mod cli;
 pub mod error;
 pub mod files;
 pub mod graph;
+pub mod interop;
 pub mod nn;
 pub mod optim;
 pub mod random;
@@ -14,7 +15,6 @@ pub mod report;
 pub mod runtime;
 pub mod train;
 pub mod transform;
-pub mod interop;
 
 /// The README's example is a test.
 #[cfg(doctest)]

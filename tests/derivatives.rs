@@ -81,7 +81,8 @@ fn choices() {
 #[test]
 fn structure() {
     let x = random(14, &[2, 3, 4]);
-    let one = |name, f: fn(&Tensor) -> Tensor| Case::new(name, vec![random(14, &[2, 3, 4])], move |a| vec![f(&a[0])]).check();
+    let one =
+        |name, f: fn(&Tensor) -> Tensor| Case::new(name, vec![random(14, &[2, 3, 4])], move |a| vec![f(&a[0])]).check();
     one("broadcast_in_dim", |x| x.broadcast_in_dim(&[0, 2, 3], &[2, 5, 3, 4]));
     one("reshape", |x| x.reshape(&[6, 4]).sin());
     one("transpose", |x| x.transpose(&[2, 0, 1]));
@@ -119,7 +120,8 @@ fn dots() {
 
 #[test]
 fn reductions() {
-    let one = |name, f: fn(&Tensor) -> Tensor| Case::new(name, vec![random(23, &[3, 4, 2])], move |a| vec![f(&a[0])]).check();
+    let one =
+        |name, f: fn(&Tensor) -> Tensor| Case::new(name, vec![random(23, &[3, 4, 2])], move |a| vec![f(&a[0])]).check();
     one("sum", |x| x.sum(&[0, 2]).sin());
     one("mean", |x| x.mean(&[1]).square());
     one("max", |x| x.max(&[1, 2]));
@@ -145,7 +147,8 @@ fn reductions() {
 
 #[test]
 fn windows() {
-    let plain = [Window { size: 2, stride: 1, low: 1, ..Window::ONE }, Window { size: 3, stride: 2, high: 1, ..Window::ONE }];
+    let plain =
+        [Window { size: 2, stride: 1, low: 1, ..Window::ONE }, Window { size: 3, stride: 2, high: 1, ..Window::ONE }];
     let dilated = [
         Window { size: 2, stride: 2, low: 2, high: 1, base_dilation: 3, window_dilation: 2 },
         Window { size: 3, stride: 1, low: 0, high: 3, base_dilation: 2, window_dilation: 1 },
@@ -173,8 +176,10 @@ fn indexing() {
     Case::new("take_along_axis", vec![x.clone(), at], |a| vec![a[0].take_along_axis(&a[1], 1)]).check();
     let dims = GatherDims { offset_dims: vec![0, 2], start_index_map: vec![1, 0], ..GatherDims::default() };
     let pairs = ints(&[3, 2], &[0, 1, 2, 3, 9, -1]);
-    Case::new("gather windows", vec![x.clone(), pairs.clone()], move |a| vec![a[0].gather(&a[1], dims.clone(), &[2, 3])])
-        .check();
+    Case::new("gather windows", vec![x.clone(), pairs.clone()], move |a| {
+        vec![a[0].gather(&a[1], dims.clone(), &[2, 3])]
+    })
+    .check();
     for kind in [ScatterKind::Add, ScatterKind::Set] {
         let dims = ScatterDims {
             update_window_dims: vec![1],
@@ -195,9 +200,12 @@ fn indexing() {
         Case::new("dynamic_update_slice", args, |a| vec![a[0].dynamic_update_slice(&a[1], &a[2..])]).check();
     }
     let args = vec![x, scalar(3), random(30, &[4])];
-    Case::new("dynamic_index", args, |a| vec![a[0].dynamic_index(&a[1]), a[0].dynamic_update_index(&a[2], &a[1])]).check();
-    Case::new("one_hot", vec![ints(&[3], &[0, 2, 5]), random(31, &[3, 4])], |a| vec![a[0].one_hot(4, DType::F64) * &a[1]])
+    Case::new("dynamic_index", args, |a| vec![a[0].dynamic_index(&a[1]), a[0].dynamic_update_index(&a[2], &a[1])])
         .check();
+    Case::new("one_hot", vec![ints(&[3], &[0, 2, 5]), random(31, &[3, 4])], |a| {
+        vec![a[0].one_hot(4, DType::F64) * &a[1]]
+    })
+    .check();
 }
 
 #[test]

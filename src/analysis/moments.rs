@@ -1,6 +1,6 @@
 //! Moments of a sampled field, which the uniform-phase initialisation matches (2609.30633, Eq. 11, 12 and 26).
 //!
-//! mu and Sigma are the mean and covariance of all samples. With J_i the derivative of the field at sample i, by Sobel's
+//! mu and Sigma are the mean and the sample covariance (divided by n - 1, as Appendix E's numbers are) of all samples. With J_i the derivative of the field at sample i, by Sobel's
 //! operator, and Sigma_eps = Sigma + eps I, Omega = mean_i J_i^T Sigma_eps^-1 J_i + eps I. All sums are in f64.
 
 use ndarray::{Array1, Array2, ArrayD, ArrayViewD, Axis};
@@ -24,7 +24,9 @@ pub fn moments(field: ArrayViewD<f64>, spacing: &[f64]) -> Result<Moments> {
     let d = spacing.len();
     let shape = field.shape();
     if !(1..=3).contains(&d) || shape.len() != d + 1 {
-        return Err(refuse(format!("a field of shape {shape:?} with {d} spacings; expected 1 to 3 grid dimensions, then channels")));
+        return Err(refuse(format!(
+            "a field of shape {shape:?} with {d} spacings; expected 1 to 3 grid dimensions, then channels"
+        )));
     }
     if let Some(axis) = (0..d).find(|&a| shape[a] < 2) {
         return Err(refuse(format!("{} sample along dimension {axis}; derivatives need at least 2", shape[axis])));
@@ -43,13 +45,14 @@ pub fn moments(field: ArrayViewD<f64>, spacing: &[f64]) -> Result<Moments> {
     let samples = flatten(field.to_owned(), n, channels);
     let mu: Array1<f64> = samples.mean_axis(Axis(0)).unwrap_or_else(|| Array1::zeros(channels));
     let centred = &samples - &mu;
-    let sigma = centred.t().dot(&centred) / n as f64;
+    let sigma = centred.t().dot(&centred) / (n - 1) as f64;
     if let Some(c) = (0..channels).find(|&c| sigma[[c, c]] <= f64::EPSILON * mu[c] * mu[c]) {
         return Err(refuse(format!("channel {c} is constant ({}); there is no scale to match", mu[c])));
     }
     // Derivatives: one (samples, channels) matrix per coordinate.
-    let jacobian: Vec<Array2<f64>> =
-        (0..d).map(|a| flatten(sobel(field, a, d) / (spacing[a] * 2.0 * 4f64.powi(d as i32 - 1)), n, channels)).collect();
+    let jacobian: Vec<Array2<f64>> = (0..d)
+        .map(|a| flatten(sobel(field.view(), a, d) / (spacing[a] * 2.0 * 4f64.powi(d as i32 - 1)), n, channels))
+        .collect();
     let inverse = (&sigma + &Array2::from_diag_elem(channels, EPSILON))
         .inv()
         .map_err(|e| refuse(format!("the covariance {sigma} cannot be inverted: {e}")))?;

@@ -5,6 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
+use std::panic::resume_unwind;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use ndarray::{Array2, Axis};
 
@@ -19,7 +23,7 @@ use crate::nn::cvp26::Cvp26;
 use crate::nn::siren::{Params, Siren};
 use crate::nn::siren_init::Initialization;
 use crate::random::Key;
-use crate::runtime::Device;
+use crate::runtime::{Device, with_single_threaded_blas};
 
 /// A network's weights by name, with the scalars `omega0` and `omega_h`.
 pub type Weights = BTreeMap<String, Array>;
@@ -70,41 +74,67 @@ impl Protocol {
         init: &str,
         depth: usize,
         moments: Option<&Moments>,
-        done: impl FnMut(),
+        done: impl FnMut() + Send,
     ) -> Result<Cell> {
         let law = initialization(init, self, moments)?;
         let number = SINE_INITS.iter().position(|i| *i == init).unwrap_or(SINE_INITS.len()) as u32;
         let siren = law.siren(1, self.width, depth, 1);
-        let networks: Vec<(Weights, Array)> = (0..self.networks)
-            .map(|network| {
-                let key = |purpose| key(self.seed, purpose, number, depth, network);
-                let x = uniform_points(key(POINTS), self.points, 1, self.domain);
-                Ok((law.draw(&siren, key(WEIGHTS))?, x))
-            })
-            .collect::<Result<_>>()?;
-        spectra(jacobian, init, depth, &networks, done)
+        let draw = |network| {
+            let key = |purpose| key(self.seed, purpose, number, depth, network);
+            Ok((law.draw(&siren, key(WEIGHTS))?, uniform_points(key(POINTS), self.points, 1, self.domain)))
+        };
+        spectra(jacobian, init, depth, self.networks, draw, done)
     }
 }
 
-/// The spectra of networks at their points: weights with `omega0` and `omega_h`, and x of shape (points, n_in).
-/// `done` is called after each network.
+/// The spectra of `count` networks at their points. `network(i)` gives the weights (with `omega0` and `omega_h`) and x
+/// of shape (points, n_in); `done` is called after each network. A few networks are in work at once, each drawn when
+/// its turn comes; the result does not depend on how many.
 ///
-/// **Errors** when a Jacobian has a value that is not finite, naming the network and point.
+/// **Errors** when a network cannot be drawn or a Jacobian has a value that is not finite, naming the network.
 pub fn spectra(
     jacobian: &HiddenJacobian,
     name: &str,
     depth: usize,
-    networks: &[(Weights, Array)],
-    mut done: impl FnMut(),
+    count: usize,
+    network: impl Fn(usize) -> Result<(Weights, Array)> + Sync,
+    done: impl FnMut() + Send,
 ) -> Result<Cell> {
-    let mut values = Vec::with_capacity(networks.len());
-    for (network, (weights, x)) in networks.iter().enumerate() {
-        let all = batched_singular_values(&jacobian.run(weights, x)?)
-            .map_err(|e| Error::numeric(format!("`{name}` at depth {depth}, network {network}"), e))?;
-        values.push(all);
-        done();
-    }
-    let views: Vec<_> = values.iter().map(|v| v.view()).collect();
+    const AT_ONCE: usize = 4;
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(AT_ONCE).min(count);
+    let one = |i: usize| -> Result<Array2<f64>> {
+        let (weights, x) = network(i)?;
+        batched_singular_values(&jacobian.run(&weights, &x)?)
+            .map_err(|e| Error::numeric(format!("`{name}` at depth {depth}, network {i}"), e))
+    };
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(done);
+    let work = || -> Result<Vec<(usize, Array2<f64>)>> {
+        let mut mine = Vec::new();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            if i >= count {
+                return Ok(mine);
+            }
+            // After an error nobody starts another network.
+            mine.push((i, one(i).inspect_err(|_| next.store(count, Ordering::Relaxed))?));
+            if let Ok(mut done) = done.lock() {
+                done();
+            }
+        }
+    };
+    let mut values = with_single_threaded_blas(|| {
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let mut all = Vec::with_capacity(count);
+            for thread in threads {
+                all.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+            }
+            Ok::<_, Error>(all)
+        })
+    })?;
+    values.sort_by_key(|(i, _)| *i);
+    let views: Vec<_> = values.iter().map(|(_, v)| v.view()).collect();
     let values = ndarray::stack(Axis(0), &views).map_err(|e| Error::numeric("singular values", e))?;
     Cell::new(name, depth, values, DType::F64)
 }

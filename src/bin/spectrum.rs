@@ -19,7 +19,7 @@ use sinexp::runtime::{Device, set_verbose, tune_allocator};
 /// Singular values of J = dh_L/dh_1 at random inputs, by initialisation and depth. The defaults are the protocol of
 /// the uniform-phase paper (arXiv 2609.30633, Appendix C): its Figure 3.
 #[derive(Parser, Debug)]
-#[command(name = "spectrum", version)]
+#[command(name = "spectrum", version, allow_negative_numbers = true)]
 struct Arguments {
     /// Units per layer, N
     #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u64).range(1..=4096))]
@@ -84,12 +84,13 @@ fn spectrum(arguments: Arguments) -> anyhow::Result<()> {
     let device = Device::open(&arguments.device)?;
     ensure_writable_folder(&arguments.out)?;
 
+    let mut record = RunRecord::new("spectrum", arguments.seed, &describe(&device));
     let (cells, config) = match foreign {
         Some((name, siren)) => foreign_cells(&arguments, &device, &name, siren)?,
         None => drawn_cells(&arguments, &device)?,
     };
     let what = config["what"].as_str().unwrap_or_default().to_owned();
-    let mut record = RunRecord::new("spectrum", config, arguments.seed, &describe(&device));
+    record.set("config", config);
     let summary = summary_table(&format!("Singular values of J = dh_L/dh_1: {what}"), &cells)?;
     cli::say(&summary.to_string());
     let files = write(&arguments, &cells, &summary, &figure(&cells, &what))?;
@@ -157,22 +158,23 @@ fn foreign_cells(
     siren: SirenWeights,
 ) -> anyhow::Result<(Vec<Cell>, serde_json::Value)> {
     let domain = arguments.domain.unwrap_or((-1.0, 1.0));
+    let (width, depth, omega0, omega_h) = (siren.width, siren.depth, siren.omega0, siren.omega_h);
     let points = sampled_points(arguments.seed, arguments.points as usize, siren.n_in, domain);
     let (network, weights): (_, Weights) = siren.clone().network();
     let jacobian = sinexp::analysis::jacobian::HiddenJacobian::new(device, &network, arguments.points as usize)?;
-    let cell = spectra(&jacobian, name, siren.depth, &[(weights, points)], || {})?;
+    let cell = spectra(&jacobian, name, network.hidden, 1, |_| Ok((weights.clone(), points.clone())), || {})?;
     let what = format!(
         "{name}, N = {}, L = {}, ω₀ = {}, ω = {}, {} points on [{}, {}], seed {}.",
-        siren.width, siren.depth, siren.omega0, siren.omega_h, arguments.points, domain.0, domain.1, arguments.seed
+        width, depth, omega0, omega_h, arguments.points, domain.0, domain.1, arguments.seed
     );
     let config = json!({
         "what": what,
         "weights": arguments.weights,
-        "width": siren.width,
-        "depths": [siren.depth],
+        "width": width,
+        "depths": [depth],
         "points": arguments.points,
-        "omega0": siren.omega0,
-        "omega_h": siren.omega_h,
+        "omega0": omega0,
+        "omega_h": omega_h,
         "domain": domain,
     });
     Ok((vec![cell], config))

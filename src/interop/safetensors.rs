@@ -118,21 +118,23 @@ impl Reader {
         file.read_exact(&mut word).map_err(unreadable)?;
         let size = u64::from_le_bytes(word);
         if size > MAX_HEADER {
-            return Err(fail(format!("is no safetensors file: its header would be {size} bytes, at most {MAX_HEADER} are")));
+            return Err(fail(format!(
+                "is no safetensors file: its header would be {size} bytes, at most {MAX_HEADER} are"
+            )));
         }
         if size > length - 8 {
             return Err(fail(format!("is cut off: its header needs {size} bytes, {} are there", length - 8)));
         }
         let mut text = vec![0u8; size as usize];
         file.read_exact(&mut text).map_err(unreadable)?;
-        let header: Metadata =
-            serde_json::from_slice(&text).map_err(|e| fail(format!("has a damaged header: {e}")))?;
+        let header: Metadata = serde_json::from_slice(&text).map_err(|e| fail(format!("has a damaged header: {e}")))?;
         let (want, have) = (header.data_len() as u64, length - 8 - size);
         if want != have {
             let how = if have < want { "is cut off" } else { "has bytes after its end" };
             return Err(fail(format!("{how}: its tensors need {want} bytes, {have} are there")));
         }
-        let mut metadata: BTreeMap<String, String> = header.metadata().clone().unwrap_or_default().into_iter().collect();
+        let mut metadata: BTreeMap<String, String> =
+            header.metadata().clone().unwrap_or_default().into_iter().collect();
         let mut tied = BTreeMap::new();
         if let Some(text) = metadata.get(TIED) {
             // Only our own record is taken; another program's entry of that name stays metadata.
@@ -173,7 +175,10 @@ impl Reader {
             return Err(Error::tensor(name, reason));
         };
         let dtype = from_file(info.dtype).ok_or_else(|| {
-            Error::tensor(name, format!("has element type {:?} in {}, which is not supported", info.dtype, self.path.display()))
+            Error::tensor(
+                name,
+                format!("has element type {:?} in {}, which is not supported", info.dtype, self.path.display()),
+            )
         })?;
         let (start, end) = info.data_offsets;
         let dims = info.shape.clone();

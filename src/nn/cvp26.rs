@@ -16,6 +16,11 @@ pub struct Cvp26 {
 }
 
 impl Cvp26 {
+    /// sigma_a = 0: c_w = sqrt 3, no biases.
+    pub const SIGMA_A_0: Cvp26 = Cvp26 { c_w: 1.7320508075688772, c_b: 0.0 };
+    /// sigma_a = 1: c_w^2 = 6 / (1 + e^-2), c_b^2 = c_w^2 e^-2 / 3.
+    pub const SIGMA_A_1: Cvp26 = Cvp26 { c_w: 2.298865474069175, c_b: 0.4882682091271508 };
+
     /// The member with sigma_g = 1 whose preactivations have variance `sigma_a^2`:
     /// c_w^2 = 6 / (1 + e^(-2 sigma_a^2)), c_b^2 = sigma_a^2 - c_w^2 (1 - e^(-2 sigma_a^2)) / 6.
     ///
@@ -60,6 +65,9 @@ mod tests {
         let e2 = (-2f64).exp();
         assert!((one.c_w.powi(2) - 6.0 / (1.0 + e2)).abs() < 1e-14);
         assert!((one.c_b.powi(2) - one.c_w.powi(2) * e2 / 3.0).abs() < 1e-14);
+        for (stable, named) in [(zero, Cvp26::SIGMA_A_0), (one, Cvp26::SIGMA_A_1)] {
+            assert!((stable.c_w - named.c_w).abs() < 1e-15 && (stable.c_b - named.c_b).abs() < 1e-15);
+        }
         assert!((one.preactivation_variance() - 1.0).abs() < 1e-12, "{}", one.preactivation_variance());
     }
 

@@ -133,7 +133,13 @@ impl Initialization {
                 0 => siren.inputs,
                 _ => siren.width,
             };
-            let place = if layer == 0 { Place::Input } else if layer == last { Place::Output } else { Place::Hidden };
+            let place = if layer == 0 {
+                Place::Input
+            } else if layer == last {
+                Place::Output
+            } else {
+                Place::Hidden
+            };
             if kind == "W" { self.weight(siren, place, fan_in, dims[0]) } else { self.bias(place, fan_in) }
         };
         let mut all: Vec<(String, Vec<usize>, Law)> = siren
@@ -156,9 +162,10 @@ impl Initialization {
             (Initialization::UniformPhase(m), Place::Input) => Law::GaussianRows(&m.omega / siren.outputs as f64),
             (Initialization::UniformPhase(_), Place::Hidden) => Law::Normal { std: (2.0 / n).sqrt() },
             (Initialization::UniformPhase(m), Place::Output) => Law::GaussianColumns(&m.sigma * (2.0 / n)),
-            (Initialization::Sm20 { .. } | Initialization::Sm20Repo { .. } | Initialization::Cvp26 { .. }, Place::Input) => {
-                Law::symmetric(1.0 / siren.inputs as f64)
-            }
+            (
+                Initialization::Sm20 { .. } | Initialization::Sm20Repo { .. } | Initialization::Cvp26 { .. },
+                Place::Input,
+            ) => Law::symmetric(1.0 / siren.inputs as f64),
             (Initialization::Cvp26 { family, omega_h, .. }, Place::Hidden) => {
                 Law::symmetric(family.c_w / (omega_h * n.sqrt()))
             }
@@ -199,7 +206,10 @@ impl Initialization {
             && (m.mu.len() != siren.outputs || m.omega.nrows() != siren.inputs)
         {
             let (o, i) = (m.mu.len(), m.omega.nrows());
-            let reason = format!("of a field from {i} to {o} dimensions, the network goes {} to {}", siren.inputs, siren.outputs);
+            let reason = format!(
+                "of a field from {i} to {o} dimensions, the network goes {} to {}",
+                siren.inputs, siren.outputs
+            );
             return Err(Error::numeric("moments", reason));
         }
         let laws = self.laws(siren);

@@ -79,8 +79,7 @@ impl Key {
         let half = n.div_ceil(2);
         // An odd length is padded by a count of 0.
         let count = |i: usize| if i < n { i as u32 } else { 0 };
-        let blocks: Vec<[u32; 2]> =
-            (0..half).map(|i| threefry2x32(self.words, [count(i), count(i + half)])).collect();
+        let blocks: Vec<[u32; 2]> = (0..half).map(|i| threefry2x32(self.words, [count(i), count(i + half)])).collect();
         blocks.iter().map(|b| b[0]).chain(blocks.iter().map(|b| b[1])).take(n).collect()
     }
 }

@@ -97,12 +97,8 @@ impl<'a> Case<'a> {
         }
         let cts: Vec<Array> = outputs.iter().map(|y| stream.array(y.dims(), -1.0, 1.0)).collect();
         let cotangents: Vec<Tensor> = outputs.iter().map(|t| Tensor::parameter("ct", t.shape().clone())).collect();
-        let (ys, (ct_tensors, ct_values)): (Vec<Tensor>, (Vec<Tensor>, Vec<Array>)) = outputs
-            .iter()
-            .cloned()
-            .zip(cotangents.into_iter().zip(cts))
-            .filter(|(y, _)| y.dtype().is_float())
-            .unzip();
+        let (ys, (ct_tensors, ct_values)): (Vec<Tensor>, (Vec<Tensor>, Vec<Array>)) =
+            outputs.iter().cloned().zip(cotangents.into_iter().zip(cts)).filter(|(y, _)| y.dtype().is_float()).unzip();
         let pulled = vjp(&ys, &ct_tensors, &wrt).unwrap_or_else(|e| panic!("{}: {e}", self.name));
         let pulled: Vec<Tensor> =
             pulled.into_iter().zip(&wrt).map(|(p, w)| p.unwrap_or_else(|| w.zeros_like())).collect();
