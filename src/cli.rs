@@ -135,12 +135,13 @@ impl RunRecord {
     /// option after defaults were filled in.
     pub fn new(program: &str, seed: u64, device: &str) -> Self {
         let mut fields = Map::new();
-        fields.insert("program".into(), json!(program));
+        fields.insert("program".into(), json!(format!("sinexp {} {program}", env!("CARGO_PKG_VERSION"))));
         fields.insert("arguments".into(), json!(std::env::args().skip(1).collect::<Vec<_>>()));
         fields.insert("seed".into(), json!(seed));
         fields.insert("random".into(), json!("threefry2x32, partitionable (as jax.random)"));
         fields.insert("device".into(), json!(device));
-        fields.insert("versions".into(), json!({ "sinexp": env!("CARGO_PKG_VERSION") }));
+        let locked: Map<_, _> = ["xla", "ndarray-linalg", "polars"].into_iter().map(locked).collect();
+        fields.insert("versions".into(), Value::Object(locked));
         fields.insert("host".into(), json!({ "os": std::env::consts::OS, "arch": std::env::consts::ARCH }));
         fields.insert("started".into(), json!(utc(SystemTime::now())));
         fields.insert("source".into(), source_commit());
@@ -170,6 +171,14 @@ impl RunRecord {
         write_bytes(&path, (text + "\n").as_bytes())?;
         Ok(path)
     }
+}
+
+/// A crate's name and the version this program was built with, from Cargo.lock.
+fn locked(name: &str) -> (String, Value) {
+    let lock = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.lock"));
+    let entry = format!("name = \"{name}\"\nversion = \"");
+    let version = lock.split_once(entry.as_str()).and_then(|(_, rest)| rest.split('"').next());
+    (name.to_owned(), json!(version))
 }
 
 /// Commit of the source folder this program was built from, and whether files in it differ from it; null where there
@@ -273,13 +282,14 @@ mod tests {
     #[test]
     fn the_record_holds_what_a_rerun_needs() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let mut record = RunRecord::new("spectrum", 7, "cpu").version("xla crate", "0.5.4");
+        let mut record = RunRecord::new("spectrum", 7, "cpu").version("plugin", "1.2");
         record.set("config", json!({ "width": 16 }));
         record.set("files", json!(["fig3.png"]));
         let path = record.write(folder.path()).expect("written");
         let read: Value = serde_json::from_slice(&std::fs::read(path).expect("file")).expect("JSON");
         assert_eq!((&read["config"]["width"], &read["seed"], &read["device"]), (&json!(16), &json!(7), &json!("cpu")));
-        assert_eq!(read["versions"]["xla crate"], "0.5.4");
+        assert_eq!(read["versions"]["plugin"], "1.2");
+        assert!(read["versions"]["xla"].as_str().expect("locked").starts_with("0."), "{}", read["versions"]);
         assert!(read["seconds"].is_f64() && read["started"].as_str().expect("date").ends_with('Z'));
     }
 }

@@ -77,7 +77,7 @@ impl Layout {
                 (panel.x.marks(x, room(rough, 26.0)), panel.y.marks(y, room(rough * figure.aspect, 13.0)))
             })
             .collect();
-        let shows_y = |i: usize| !figure.shared || i % columns == 0;
+        let shows_y = |i: usize| !figure.shared || i.is_multiple_of(columns);
         let shows_x = |i: usize| !figure.shared || i + columns >= count;
         let tick_room = |i: usize| -> f64 {
             let labels = &ticks[i].1.major;

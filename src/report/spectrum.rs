@@ -120,7 +120,7 @@ mod tests {
 
     /// The averaged spectra of the independent JAX program at the paper's size, as cells of one network and point.
     fn golden() -> Vec<Cell> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/spectrum-averages.safetensors");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/spectrum.safetensors");
         let bytes = std::fs::read(path).expect("golden file");
         let file = safetensors::SafeTensors::deserialize(&bytes).expect("golden file");
         let mut cells = Vec::new();
