@@ -8,6 +8,7 @@ fn main() {
     println!("cargo:rerun-if-changed=.xla/stamp");
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let xla = env::var_os("XLA_EXTENSION_DIR").map_or_else(|| root.join(".xla"), PathBuf::from).join("lib");
+    println!("cargo:rustc-env=SINEXP_XLA_FOLDER={}", xla.display());
     let openblas = root.join(".xla/openblas/lib");
     for (folder, library) in [(&xla, "libxla_extension.so"), (&openblas, "libopenblas.so")] {
         require(&folder.join(library));

@@ -1,6 +1,6 @@
 //! The printer: a graph as HLO text, the format that XLA parses and people read.
 //!
-//! Constants are written in full (an elided `{...}` would parse back as garbage), names are `opcode.id` so that none
+//! Constants are written in full (an elided `{...}` would parse back as garbage), names are `opcode.number` so that none
 //! collides with a type name, and each instruction carries its name scope as `metadata={op_name="..."}`.
 
 use std::collections::{HashMap, HashSet};
@@ -20,7 +20,7 @@ pub(super) fn module(name: &str, inputs: &[Tensor], outputs: &[Tensor], aliases:
     let mut body = String::new();
     let mut names = HashMap::new();
     for (i, t) in inputs.iter().enumerate() {
-        let label = format!("{}.{}", identifier(t.name()), t.node().id);
+        let label = format!("{}.{}", identifier(t.name()), printer.number());
         let _ = writeln!(body, "  {label} = {} parameter({i}){}", array_type(t.shape()), parameter_metadata(t));
         names.insert(t.key(), label);
     }
@@ -89,16 +89,23 @@ struct Printer {
     computations: Vec<String>,
     combiners: HashSet<String>,
     functions: usize,
+    numbered: usize,
 }
 
 impl Printer {
+    /// The next instruction's number: the same graph prints the same text in every process.
+    fn number(&mut self) -> usize {
+        self.numbered += 1;
+        self.numbered
+    }
+
     /// Prints the nodes of `outputs` that have no name yet.
     fn instructions(&mut self, out: &mut String, names: &mut HashMap<(u64, usize), String>, outputs: &[Tensor]) {
         for node in topological(outputs) {
             if names.contains_key(&(node.id, 0)) {
                 continue;
             }
-            let label = format!("{}.{}", node.op.name(), node.id);
+            let label = format!("{}.{}", node.op.name(), self.number());
             let x: Vec<String> = node.operands.iter().map(|t| names[&t.key()].clone()).collect();
             self.instruction(out, &node, &label, &x);
             for i in 0..node.shapes.len() {

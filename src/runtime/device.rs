@@ -41,6 +41,11 @@ pub fn tune_allocator() {
     }
 }
 
+/// The folder that XLA was linked from.
+pub fn xla_folder() -> &'static str {
+    env!("SINEXP_XLA_FOLDER")
+}
+
 /// Choices when a device is opened; those that do not concern the platform are ignored by it.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceOptions {

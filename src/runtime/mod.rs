@@ -13,7 +13,7 @@ mod plugin;
 
 pub use blas::with_single_threaded_blas;
 pub use buffer::Buffer;
-pub use device::{Device, DeviceOptions, set_verbose, tune_allocator};
+pub use device::{Device, DeviceOptions, set_verbose, tune_allocator, xla_folder};
 pub use executable::Executable;
 pub use plugin::{PluginFile, find_plugins};
 

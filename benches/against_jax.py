@@ -1,0 +1,119 @@
+"""Times the Rust side against JAX in one interleaved run; prints ratios of medians, ours / JAX.
+
+    .venv/bin/python benches/against_jax.py [step] [call] [spectrum] [--rounds 7]
+
+The machine may be shared and noisy, so each round times one and then the other, and only ratios are reported. Both
+sides are warmed up first (compilation is not timed, but for `spectrum`, where whole processes are). `step` is one
+training step of a SIREN, N 256, L 11, batch 16,384, Adam; `call` an empty-handed program of ten small arguments;
+`spectrum` the whole default run of the binary against python/spectrum_jax.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+REPEATS = {"step": 2, "call": 20_000}
+
+
+class Side:
+    """A process that runs a case as often as it is told and answers with seconds per run."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        self.ask("2")
+
+    def ask(self, line: str) -> float:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            sys.exit(f"against_jax: {self.process.args} ended early")
+        return float(answer)
+
+    def close(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def bench_binary() -> str:
+    command = ["cargo", "bench", "--bench", "sides", "--no-run", "--message-format=json"]
+    built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    messages = (json.loads(line) for line in built.stdout.splitlines())
+    return next(m["executable"] for m in messages if m.get("target", {}).get("name") == "sides" and m.get("executable"))
+
+
+def report(case: str, ours: list[float], jax: list[float], memory: tuple[float, float]) -> None:
+    ratios = sorted(a / b for a, b in zip(ours, jax))
+    print(
+        f"{case}: ours / JAX = {statistics.median(ours) / statistics.median(jax):.3f} "
+        f"(per round {ratios[0]:.3f} .. {ratios[-1]:.3f}, {len(ratios)} rounds; medians {statistics.median(ours):.6g} s "
+        f"and {statistics.median(jax):.6g} s); peak memory {memory[0]:.0f} MB against {memory[1]:.0f} MB",
+        flush=True,
+    )
+
+
+def interleaved(case: str, rounds: int, binary: str) -> None:
+    sides = [Side([binary, "--serve", case]), Side([sys.executable, "python/sides_jax.py", case])]
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds):
+        for side, seconds in zip(sides, times):
+            seconds.append(side.ask(str(REPEATS[case])))
+    memory = [side.ask("memory") for side in sides]
+    for side in sides:
+        side.close()
+    report(case, *times, (memory[0], memory[1]))
+
+
+def whole_process(command: list[str]) -> tuple[float, float]:
+    """Wall-clock seconds and peak memory in MB of one run."""
+    with tempfile.TemporaryFile() as log:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            log.seek(0)
+            sys.exit(f"against_jax: {command} failed: {log.read().decode()[-500:]}")
+    return seconds, usage.ru_maxrss / 1024
+
+
+def spectrum(rounds: int) -> None:
+    subprocess.run(["cargo", "build", "--release", "--quiet", "--bin", "spectrum"], cwd=ROOT, check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        ours = ["target/release/spectrum", "--out", f"{folder}/ours"]
+        theirs = [sys.executable, "python/spectrum_jax.py", "--out", f"{folder}/jax"]
+        whole_process(ours), whole_process(theirs)
+        pairs = [(whole_process(ours), whole_process(theirs)) for _ in range(rounds)]
+    memory = (max(a[1] for a, _ in pairs), max(b[1] for _, b in pairs))
+    report("spectrum", [a[0] for a, _ in pairs], [b[0] for _, b in pairs], memory)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", default=["step", "call", "spectrum"])
+    parser.add_argument("--rounds", type=int, default=7)
+    arguments = parser.parse_args()
+    binary = bench_binary()
+    for case in arguments.cases:
+        if case == "spectrum":
+            spectrum(max(3, arguments.rounds // 2))
+        elif case in REPEATS:
+            interleaved(case, arguments.rounds, binary)
+        else:
+            parser.error(f"unknown case {case}: step, call or spectrum")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+//! What works on this machine: versions, where XLA came from, and one small program on each device.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Parser;
+use sinexp::array::{Array, DType};
+use sinexp::cli;
+use sinexp::error::{Error, Result};
+use sinexp::graph::{Program, Shape, Tensor};
+use sinexp::runtime::{Device, find_plugins, set_verbose};
+
+/// Checks the installation: versions, devices and plugins found, and a small program compiled and run on each. Exits
+/// with 1 when a device that should work does not.
+#[derive(Parser, Debug)]
+#[command(name = "doctor", version)]
+struct Arguments {
+    /// Devices to try: cpu, cuda, tpu or plugin:/path/to/plugin.so [default: cpu and every plugin found]
+    #[arg(long = "device", value_name = "DEVICE")]
+    devices: Vec<String>,
+    /// Shows XLA's own messages
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+fn main() -> ExitCode {
+    cli::run(doctor)
+}
+
+fn doctor(arguments: Arguments) -> anyhow::Result<()> {
+    set_verbose(arguments.verbose);
+    cli::say(&format!("sinexp {} on {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH));
+    cli::say(&format!("XLA from {}", sinexp::runtime::xla_folder()));
+    let plugins = find_plugins();
+    for p in &plugins {
+        cli::say(&format!("plugin for {}: {}", p.device, p.path.display()));
+    }
+    if plugins.is_empty() {
+        cli::say("plugins: none found (pip packages jax-cuda13-pjrt, jax-cuda12-pjrt, libtpu)");
+    }
+    let mut devices = arguments.devices;
+    if devices.is_empty() {
+        devices.push("cpu".into());
+        devices.extend(plugins.iter().map(|p| p.device.to_string()));
+        devices.dedup();
+    }
+    let mut failed = Vec::new();
+    for name in &devices {
+        match check(name) {
+            Ok(line) => cli::say(&format!("{name}: {line}")),
+            Err(e) => {
+                cli::say(&format!("{name}: FAILED: {e}"));
+                failed.push(name.as_str());
+            }
+        }
+    }
+    anyhow::ensure!(failed.is_empty(), "{} of {} devices failed: {}", failed.len(), devices.len(), failed.join(", "));
+    Ok(())
+}
+
+/// Opens the device and runs sum(sin(x)^2) on it.
+fn check(name: &str) -> Result<String> {
+    let start = Instant::now();
+    let device = Device::open(name)?;
+    let opened = start.elapsed();
+    let x = Tensor::parameter("x", Shape::new(DType::F32, &[1000]));
+    let program = Program::new("doctor", &[x.clone()], &[("y", x.sin().square().sum_all())])?;
+    let start = Instant::now();
+    let executable = device.compile(&program)?;
+    let compiled = start.elapsed();
+    let values: Vec<f32> = (0..1000).map(|i| i as f32 * 0.01).collect();
+    let start = Instant::now();
+    let got = executable.call(&[&Array::from_slice(&[1000], &values)])?[0].to_f64_vec()[0];
+    let ran = start.elapsed();
+    let want: f64 = values.iter().map(|&v| f64::from(v).sin().powi(2)).sum();
+    if (got - want).abs() > 1e-4 * want {
+        return Err(Error::Device { device: name.into(), reason: format!("computed {got}, expected {want}") });
+    }
+    let (platform, count) = (device.platform_version(), device.device_count());
+    let platform = platform.lines().next().unwrap_or_default();
+    Ok(format!(
+        "works. {} x {} ({platform}); opened in {:.0} ms, compiled in {:.0} ms, ran in {:.1} ms",
+        count,
+        device.platform(),
+        opened.as_secs_f64() * 1e3,
+        compiled.as_secs_f64() * 1e3,
+        ran.as_secs_f64() * 1e3
+    ))
+}
