@@ -52,7 +52,8 @@ impl Case {
 /// One training step of a SIREN: N 256, L 11, 16,384 samples.
 fn step(device: &Device) -> Result<Case> {
     let siren = Siren::new(2, 256, 11, 1);
-    let program = regression_step(&siren, 16384, &StepOptions { fast_sine: device.is_cpu(), ..StepOptions::default() })?;
+    let program =
+        regression_step(&siren, 16384, &StepOptions { fast_sine: device.is_cpu(), ..StepOptions::default() })?;
     let keys = Key::new(0).split(program.inputs.len());
     let mut arguments = Vec::new();
     for ((name, shape), key) in program.inputs.iter().zip(keys) {
@@ -75,8 +76,7 @@ fn step(device: &Device) -> Result<Case> {
 
 /// Ten arguments of three numbers, one result: nothing but the cost of a call.
 fn call(device: &Device) -> Result<Case> {
-    let x: Vec<Tensor> =
-        (0..10).map(|i| Tensor::parameter(&format!("x{i}"), Shape::new(DType::F32, &[3]))).collect();
+    let x: Vec<Tensor> = (0..10).map(|i| Tensor::parameter(&format!("x{i}"), Shape::new(DType::F32, &[3]))).collect();
     let sum = x[1..].iter().fold(x[0].clone(), |sum, t| sum + t);
     let program = Program::new("call", &x, &[("sum", sum)])?;
     let one = Array::full(DType::F32, &[3], 1.0);

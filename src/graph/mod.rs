@@ -2,6 +2,7 @@
 
 mod build;
 mod function;
+mod hlo_literal;
 mod hlo_text;
 mod infer;
 mod op;

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod composed;
 mod moments;
 mod random;
 mod siren;
