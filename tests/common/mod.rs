@@ -22,3 +22,13 @@ pub fn evaluate(inputs: &[Tensor], outputs: &[Tensor], values: &[Array]) -> Vec<
     let executable = cpu().compile(&program).unwrap_or_else(|e| panic!("{e}\n{}", program.text));
     executable.call(&values.iter().collect::<Vec<_>>()).expect("a run")
 }
+
+/// The PJRT CPU plugin that `./setup --jax` installs for tests.
+pub fn cpu_plugin() -> Option<std::path::PathBuf> {
+    let lib = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/lib");
+    let sites = std::fs::read_dir(lib).ok()?.flatten().map(|e| e.path().join("site-packages"));
+    sites.flat_map(|site| PLUGINS.map(|file| site.join(file))).find(|p| p.is_file())
+}
+
+/// Where the plugin packages put their library, below site-packages.
+const PLUGINS: [&str; 1] = ["lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so"];
