@@ -37,6 +37,11 @@ impl Cvp26 {
         Ok(Cvp26 { c_w: c_w2.sqrt(), c_b: c_b2.max(0.0).sqrt() })
     }
 
+    /// Whether both are the same member but for rounding.
+    pub(super) fn is(&self, other: Cvp26) -> bool {
+        (self.c_w - other.c_w).abs() < 1e-12 && (self.c_b - other.c_b).abs() < 1e-12
+    }
+
     /// Fixed point sigma_a^2 of the preactivations' variance (Eq. 13; W_0 is the principal Lambert W).
     pub fn preactivation_variance(&self) -> f64 {
         let (w2, b2) = (self.c_w * self.c_w, self.c_b * self.c_b);

@@ -83,14 +83,15 @@ pub enum Initialization {
 }
 
 impl Initialization {
-    /// The name on the command line.
+    /// The name on the command line; `cvp26` for the family's members that have no name of their own.
     pub fn id(&self) -> &'static str {
         match self {
             Initialization::UniformPhase(_) => "uniform-mm",
             Initialization::Sm20 { .. } => "sm20",
             Initialization::Sm20Repo { .. } => "sm20-repo",
-            Initialization::Cvp26 { family, .. } if family.c_b == 0.0 => "cvp26-s0",
-            Initialization::Cvp26 { .. } => "cvp26-s1",
+            Initialization::Cvp26 { family, .. } if family.is(Cvp26::SIGMA_A_0) => "cvp26-s0",
+            Initialization::Cvp26 { family, .. } if family.is(Cvp26::SIGMA_A_1) => "cvp26-s1",
+            Initialization::Cvp26 { .. } => "cvp26",
             Initialization::TanhPe { .. } => "tanh-pe",
             Initialization::Relu => "relu",
             Initialization::Silu => "silu",
@@ -230,4 +231,134 @@ enum Place {
     Input,
     Hidden,
     Output,
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::array;
+
+    use super::*;
+
+    const N: f64 = 256.0;
+
+    /// A colour image's moments.
+    fn matched() -> Initialization {
+        let sigma = array![[0.04, 0.02, 0.01], [0.02, 0.05, 0.02], [0.01, 0.02, 0.03]];
+        Initialization::UniformPhase(Moments {
+            mu: array![0.5, 0.4, 0.3],
+            sigma,
+            omega: array![[900.0, 100.0], [100.0, 400.0]],
+        })
+    }
+
+    fn all() -> Vec<Initialization> {
+        let (omega0, omega_h) = (82.0, 30.0);
+        vec![
+            matched(),
+            Initialization::Sm20 { omega0, omega_h },
+            Initialization::Sm20Repo { omega0, omega_h },
+            Initialization::Cvp26 { family: Cvp26::SIGMA_A_0, omega0, omega_h },
+            Initialization::Cvp26 { family: Cvp26::SIGMA_A_1, omega0, omega_h },
+            Initialization::TanhPe { sigma: 32.0 },
+            Initialization::Relu,
+            Initialization::Silu,
+            Initialization::Gelu { approximate: true },
+        ]
+    }
+
+    /// The laws of the specification's table at N = 256, 2 inputs, 3 outputs, omega_h = 30: input W and b, hidden W and
+    /// b, output W and b.
+    #[test]
+    fn laws_are_the_tables() {
+        let (Initialization::UniformPhase(m), u) = (matched(), Law::symmetric) else { unreachable!() };
+        let (first, hidden) = ((1.0 / 2.0), 1.0 / N.sqrt());
+        let c1 = (6.0 / (1.0 + (-2f64).exp())).sqrt();
+        let c1_bias = (c1 * c1 * (-2f64).exp() / 3.0).sqrt();
+        let torch = u(1.0 / 2f64.sqrt());
+        let zero = Law::Zeros;
+        let xavier = |fan_in: f64, fan_out: f64| u((6.0 / (fan_in + fan_out)).sqrt());
+        let sum = |out: Law| [xavier(2.0, N), zero.clone(), xavier(N, N), zero.clone(), out, zero.clone()];
+        let want = [
+            vec![
+                Law::GaussianRows(&m.omega / 3.0),
+                u(PI),
+                Law::Normal { std: (2.0 / N).sqrt() },
+                u(PI),
+                Law::GaussianColumns(&m.sigma * (2.0 / N)),
+                Law::Constant(vec![0.5, 0.4, 0.3]),
+            ],
+            vec![u(first), torch.clone(), u((6.0 / N).sqrt() / 30.0), u(hidden), u((3.0 / N).sqrt() / 30.0)],
+            vec![u(first), torch.clone(), u((6.0 / N).sqrt() / 30.0), u(hidden), u((6.0 / N).sqrt() / 30.0), u(hidden)],
+            vec![u(first), torch.clone(), u((3.0 / N).sqrt() / 30.0), zero.clone(), u((3.0 / N).sqrt() / 30.0)],
+            vec![
+                u(first),
+                torch,
+                u(c1 / N.sqrt() / 30.0),
+                Law::Normal { std: c1_bias / 30.0 },
+                u((3.0 / N).sqrt() / 30.0),
+            ],
+            vec![xavier(N, N), zero.clone(), xavier(N, N), zero.clone(), xavier(N, 3.0), zero.clone()],
+            vec![u(3f64.sqrt()), zero.clone(), u((6.0 / N).sqrt()), zero.clone(), u((6.0 / N).sqrt()), zero.clone()],
+            sum(xavier(N, 3.0)).to_vec(),
+            sum(xavier(N, 3.0)).to_vec(),
+        ];
+        let ids = ["uniform-mm", "sm20", "sm20-repo", "cvp26-s0", "cvp26-s1", "tanh-pe", "relu", "silu", "gelu"];
+        for ((init, want), id) in all().iter().zip(want).zip(ids) {
+            assert_eq!(init.id(), id);
+            let laws = init.laws(&init.siren(2, 256, 3, 3));
+            let law = |name: &str| laws.iter().find(|(n, _, _)| n == name).map(|(_, _, law)| law.clone());
+            let got: Vec<Law> = ["W.0", "b.0", "W.2", "b.2", "W.4", "b.4"].iter().filter_map(|n| law(n)).collect();
+            assert_eq!(got.len(), want.len(), "{id}");
+            for (got, want) in got.iter().zip(&want) {
+                let near = (got.std() - want.std()).abs() <= 1e-12 * want.std().max(1e-300);
+                assert!(near && format!("{got}") == format!("{want}"), "{id}: {got} for {want}");
+            }
+            assert_eq!(law("W.1"), law("W.3"), "{id}: all hidden layers are alike");
+            let encoding = (id == "tanh-pe").then_some(Law::Normal { std: 32.0 });
+            assert_eq!(law("pe"), encoding);
+        }
+    }
+
+    /// Every parameter's mean and variance lie within six standard errors of its law, and no two layers are the same.
+    #[test]
+    fn drawn_networks_follow_their_laws() {
+        for init in all() {
+            let siren = init.siren(2, 256, 3, 3);
+            let drawn = init.draw(&siren, Key::new(11)).expect("a network");
+            assert_eq!(Siren { activation: siren.activation, ..Siren::from_weights(&drawn).expect("complete") }, siren);
+            for (name, dims, law) in init.laws(&siren) {
+                let values = drawn[&name].to_f64_vec();
+                assert_eq!(drawn[&name].dims(), dims);
+                let n = values.len() as f64;
+                if let Law::Constant(want) = &law {
+                    assert!(values.iter().zip(want).all(|(v, w)| *v == f64::from(*w as f32)));
+                    continue;
+                }
+                let mean = values.iter().sum::<f64>() / n;
+                let square = values.iter().map(|v| v * v).sum::<f64>() / n;
+                // The variance of a normal's square is the largest here: 2 std^4. Correlated entries count for fewer.
+                let n = if matches!(law, Law::GaussianRows(_) | Law::GaussianColumns(_)) { 256.0 } else { n };
+                assert!(mean.abs() <= 6.0 * law.std() / n.sqrt(), "{} {name}: mean {mean} of {law}", init.id());
+                let spread = (square - law.std().powi(2)).abs();
+                let error = law.std().powi(2) * (2.0 / n).sqrt();
+                assert!(spread <= 6.0 * error, "{} {name}: mean square {square} of {law}", init.id());
+            }
+            assert_ne!(drawn["W.1"], drawn["W.2"]);
+            assert_eq!(init.draw(&siren, Key::new(11)).expect("again"), drawn, "a key gives one network");
+            assert_eq!(drawn.contains_key("omega0"), init.frequencies().is_some());
+        }
+    }
+
+    #[test]
+    fn moments_that_do_not_fit_are_refused() {
+        let init = matched();
+        let refused = |siren: Siren, word: &str| {
+            let error = init.draw(&siren, Key::new(0)).expect_err("refused").to_string();
+            assert!(error.contains(word), "{error}");
+        };
+        refused(init.siren(2, 16, 2, 1), "from 2 to 3 dimensions, the network goes 2 to 1");
+        refused(init.siren(3, 16, 2, 3), "from 2 to 3 dimensions, the network goes 3 to 3");
+        let other = Initialization::Cvp26 { family: Cvp26 { c_w: 2.0, c_b: 0.1 }, omega0: 30.0, omega_h: 1.0 };
+        assert_eq!(other.id(), "cvp26");
+    }
 }

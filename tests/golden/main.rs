@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod composed;
+mod initial;
 mod moments;
 mod random;
 mod siren;
