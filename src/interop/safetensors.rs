@@ -4,23 +4,26 @@
 //! through. Every header is checked before a byte of data is believed: length, JSON, dtypes, offsets, shapes.
 //!
 //! A tensor that is stored under two names (tied weights: clones of one [`Array`]) is written once; the metadata entry
-//! `tied` is a JSON object from the other names to the stored one, and reading restores them.
+//! `sinexp.tied` is a JSON object from the other names to the stored one, and reading restores them.
+
+mod header;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use safetensors::tensor::{Dtype, Metadata, TensorView};
+use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
+use self::header::{header_bytes, one_line, read_header};
 use crate::array::{Array, DType};
 use crate::error::{Error, Result};
-use crate::files::write_bytes;
+use crate::files::{reason, write_atomically};
 
 /// Metadata key under which tied names are kept.
-const TIED: &str = "tied";
-/// Longest header that is read, the format's own limit.
-const MAX_HEADER: u64 = 100_000_000;
+const TIED: &str = "sinexp.tied";
 
 /// What a file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,40 +51,57 @@ pub fn read(path: impl AsRef<Path>) -> Result<Tensors> {
     Ok(Tensors { tensors, metadata: reader.metadata })
 }
 
-/// Writes the file atomically: `path` has the old content or the whole new one.
+/// Writes the file atomically: `path` has the old content or the whole new one. The same content gives the same bytes.
 ///
-/// **Errors** when a name is `__metadata__`, or the file cannot be written.
+/// **Errors** when a name is `__metadata__`, a metadata key is `sinexp.tied`, or the file cannot be written.
 pub fn write(path: impl AsRef<Path>, content: &Tensors) -> Result<()> {
     let path = path.as_ref();
-    let fail = |reason: String| Error::file(path, reason);
+    let fail = |reason: String| Error::file(path, format!("cannot be written: {reason}"));
     if content.tensors.contains_key("__metadata__") {
         return Err(fail("a tensor cannot be named __metadata__ in a safetensors file".into()));
     }
-    let mut views = Vec::new();
+    if content.metadata.contains_key(TIED) {
+        return Err(fail(format!("the metadata key {TIED} is kept for tied tensors; give another")));
+    }
+    let mut stored: Vec<(&str, &Array)> = Vec::new();
     let mut tied: BTreeMap<&str, &str> = BTreeMap::new();
-    let mut stored: HashMap<(*const u8, DType, &[usize]), &str> = HashMap::new();
+    let mut first: HashMap<(*const u8, DType, &[usize]), &str> = HashMap::new();
     for (name, array) in &content.tensors {
         let identity = (array.bytes().as_ptr(), array.dtype(), array.dims());
         // Empty arrays have no memory of their own to be tied by.
-        match stored.get(&identity).filter(|_| !array.is_empty()) {
+        match first.get(&identity).filter(|_| !array.is_empty()) {
             Some(first) => {
                 tied.insert(name, first);
             }
             None => {
-                stored.insert(identity, name);
-                let view = TensorView::new(to_file(array.dtype()), array.dims().to_vec(), array.bytes());
-                views.push((name.as_str(), view.map_err(|e| Error::tensor(name, e))?));
+                first.insert(identity, name);
+                stored.push((name, array));
             }
         }
     }
-    let mut metadata: HashMap<String, String> = content.metadata.clone().into_iter().collect();
+    // Wide elements first, so that each tensor is aligned to its element; the sort keeps the names' order.
+    stored.sort_by_key(|(_, array)| std::cmp::Reverse(array.dtype().size()));
+    let mut end = 0;
+    let info = |&(name, array): &(&str, &Array)| {
+        let start = end;
+        end += array.bytes().len();
+        let info =
+            TensorInfo { dtype: to_file(array.dtype()), shape: array.dims().to_vec(), data_offsets: (start, end) };
+        (name.to_owned(), info)
+    };
+    let infos = Metadata::new(None, stored.iter().map(info).collect()).map_err(|e| fail(e.to_string()))?;
+    let mut metadata = content.metadata.clone();
     if !tied.is_empty() {
-        let text = serde_json::to_string(&tied).map_err(|e| fail(e.to_string()))?;
-        metadata.insert(TIED.into(), text);
+        metadata.insert(TIED.into(), serde_json::to_string(&tied).map_err(|e| fail(e.to_string()))?);
     }
-    let metadata = (!metadata.is_empty()).then_some(metadata);
-    let bytes = safetensors::serialize(views, metadata).map_err(|e| fail(format!("cannot be written: {e}")))?;
-    write_bytes(path, &bytes)
+    let header = header_bytes(infos, &metadata).map_err(fail)?;
+    write_atomically(path, |writer| {
+        let parts = std::iter::once(header.as_slice()).chain(stored.iter().map(|(_, array)| array.bytes()));
+        for part in parts {
+            writer.write_all(part).map_err(|e| fail(reason(&e)))?;
+        }
+        Ok(())
+    })
 }
 
 /// An open file whose header has been checked.
@@ -105,48 +125,26 @@ impl Reader {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let fail = |reason: String| Error::file(path, reason);
-        let unreadable = |e: std::io::Error| fail(format!("cannot be read: {e}"));
+        let unreadable = |e: std::io::Error| fail(format!("cannot be read: {}", reason(&e)));
         if path.is_dir() {
             return Err(fail("is a folder; give a .safetensors file".into()));
         }
         let mut file = File::open(path).map_err(unreadable)?;
         let length = file.metadata().map_err(unreadable)?.len();
-        let mut word = [0u8; 8];
-        if length < 8 {
-            return Err(fail(format!("is no safetensors file: {length} bytes are too few")));
-        }
-        file.read_exact(&mut word).map_err(unreadable)?;
-        let size = u64::from_le_bytes(word);
-        if size > MAX_HEADER {
-            return Err(fail(format!(
-                "is no safetensors file: its header would be {size} bytes, at most {MAX_HEADER} are"
-            )));
-        }
-        if size > length - 8 {
-            return Err(fail(format!("is cut off: its header needs {size} bytes, {} are there", length - 8)));
-        }
-        let mut text = vec![0u8; size as usize];
-        file.read_exact(&mut text).map_err(unreadable)?;
-        let header: Metadata = serde_json::from_slice(&text).map_err(|e| fail(format!("has a damaged header: {e}")))?;
-        let (want, have) = (header.data_len() as u64, length - 8 - size);
-        if want != have {
-            let how = if have < want { "is cut off" } else { "has bytes after its end" };
-            return Err(fail(format!("{how}: its tensors need {want} bytes, {have} are there")));
-        }
+        let (header, data_start) = read_header(&mut file, length).map_err(fail)?;
         let mut metadata: BTreeMap<String, String> =
             header.metadata().clone().unwrap_or_default().into_iter().collect();
-        let mut tied = BTreeMap::new();
-        if let Some(text) = metadata.get(TIED) {
-            // Only our own record is taken; another program's entry of that name stays metadata.
-            if let Ok(map) = serde_json::from_str::<BTreeMap<String, String>>(text)
-                && map.iter().all(|(n, s)| header.info(s).is_some() && header.info(n).is_none())
-            {
-                tied = map;
-                metadata.remove(TIED);
-            }
-        }
+        let tied: BTreeMap<String, String> = match metadata.remove(TIED) {
+            None => BTreeMap::new(),
+            Some(text) => serde_json::from_str(&text)
+                .ok()
+                .filter(|map: &BTreeMap<String, String>| {
+                    map.iter().all(|(name, stored)| header.info(stored).is_some() && header.info(name).is_none())
+                })
+                .ok_or_else(|| fail(format!("has a damaged record of tied tensors, its metadata entry {TIED}")))?,
+        };
         let stored = header.offset_keys();
-        Ok(Reader { path: path.to_owned(), file, header, stored, data_start: 8 + size, tied, metadata })
+        Ok(Reader { path: path.to_owned(), file, header, stored, data_start, tied, metadata })
     }
 
     /// Every name, tied ones included, the stored ones in the order of the file.
@@ -162,31 +160,30 @@ impl Reader {
 
     /// Reads one tensor.
     ///
-    /// **Errors** when there is none of this name, listing those there are, or its element type is not one of
-    /// [`DType`]'s.
+    /// **Errors** when there is none of this name, listing those there are, its element type is not one of [`DType`]'s,
+    /// or a `bool` is neither 0 nor 1.
     pub fn tensor(&mut self, name: &str) -> Result<Array> {
         let stored = self.tied.get(name).map_or(name, String::as_str);
+        let fail = |what: String| Error::tensor(one_line(name), format!("{what} in {}", self.path.display()));
         let Some(info) = self.header.info(stored) else {
-            let mut known: Vec<&str> = self.names().take(9).collect();
+            let mut known: Vec<String> = self.names().take(9).map(one_line).collect();
             if known.len() == 9 {
-                known[8] = "...";
+                known[8] = "...".into();
             }
             let reason = format!("not in {}; it holds {}", self.path.display(), known.join(", "));
-            return Err(Error::tensor(name, reason));
+            return Err(Error::tensor(one_line(name), reason));
         };
-        let dtype = from_file(info.dtype).ok_or_else(|| {
-            Error::tensor(
-                name,
-                format!("has element type {:?} in {}, which is not supported", info.dtype, self.path.display()),
-            )
-        })?;
+        let dtype = from_file(info.dtype)
+            .ok_or_else(|| fail(format!("has element type {:?}, which is not supported,", info.dtype)))?;
         let (start, end) = info.data_offsets;
-        let dims = info.shape.clone();
         let mut bytes = vec![0u8; end - start];
-        let unreadable = |e: std::io::Error| Error::file(&self.path, format!("cannot be read: {e}"));
+        let unreadable = |e: std::io::Error| Error::file(&self.path, format!("cannot be read: {}", reason(&e)));
         self.file.seek(SeekFrom::Start(self.data_start + start as u64)).map_err(unreadable)?;
         self.file.read_exact(&mut bytes).map_err(unreadable)?;
-        Array::from_bytes(dtype, &dims, bytes)
+        if dtype == DType::Bool && bytes.iter().any(|&b| b > 1) {
+            return Err(fail("has bool bytes other than 0 and 1".into()));
+        }
+        Array::from_bytes(dtype, &info.shape, bytes).map_err(|e| fail(format!("cannot be held ({e})")))
     }
 }
 

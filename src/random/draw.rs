@@ -1,9 +1,9 @@
 //! Draws: bits, uniforms, normals, integers, permutations, named as in `jax.random`.
 
-use ndarray::{ArrayD, IxDyn};
+use ndarray::ArrayD;
 
 use super::erf_inv::{erf_inv_f32, erf_inv_f64};
-use super::{Key, Variant};
+use super::{Key, Variant, shaped};
 use crate::array::Element;
 
 mod sealed {
@@ -54,12 +54,6 @@ impl Real for f64 {
     const ONE: f64 = 1.0;
 }
 
-/// Row-major values as an array of shape `dims`.
-fn shaped<T>(dims: &[usize], values: Vec<T>) -> ArrayD<T> {
-    // The number of values is the product of dims by construction.
-    ArrayD::from_shape_vec(IxDyn(dims), values).unwrap_or_else(|_| unreachable!("draws fill their shape"))
-}
-
 impl Key {
     /// `n` words of 32 bits.
     fn words32(self, n: usize) -> Vec<u32> {
@@ -101,14 +95,25 @@ impl Key {
         shaped(dims, self.words64(dims.iter().product()))
     }
 
-    /// `jax.random.bits(key, dims, "uint16")`: the lower half of each word of the partitionable form.
+    /// `jax.random.bits(key, dims, "uint16")`.
     pub fn bits16(self, dims: &[usize]) -> ArrayD<u16> {
-        self.bits32(dims).mapv(|w| w as u16)
+        shaped(dims, self.parts_of_words(dims.iter().product(), 16).map(|part| part as u16).collect())
     }
 
-    /// `jax.random.bits(key, dims, "uint8")`: the lowest byte of each word of the partitionable form.
+    /// `jax.random.bits(key, dims, "uint8")`.
     pub fn bits8(self, dims: &[usize]) -> ArrayD<u8> {
-        self.bits32(dims).mapv(|w| w as u8)
+        shaped(dims, self.parts_of_words(dims.iter().product(), 8).map(|part| part as u8).collect())
+    }
+
+    /// `n` values of which the lowest `width` bits count: the partitionable form takes the low end of one word for each,
+    /// the original one cuts each word up, low end first.
+    fn parts_of_words(self, n: usize, width: usize) -> impl Iterator<Item = u32> {
+        let per_word = match self.variant {
+            Variant::Partitionable => 1,
+            Variant::Original => 32 / width,
+        };
+        let words = self.words32(n.div_ceil(per_word));
+        (0..n).map(move |i| words[i / per_word] >> (width * (i % per_word)))
     }
 
     /// `jax.random.uniform(key, dims, minval=lo, maxval=hi)`, on [lo, hi).

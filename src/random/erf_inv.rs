@@ -1,5 +1,8 @@
 //! The inverse error function, by which normals are made from uniforms.
 
+// Digits as printed there.
+#![allow(clippy::excessive_precision)]
+
 /// Coefficients of Giles's single-precision approximation (M. Giles, "Approximating the erfinv function", GPU Computing
 /// Gems 2, 2011, Table 5), highest power first: |x| small, and the tails.
 const CENTRAL: [f32; 9] = [

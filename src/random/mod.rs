@@ -12,6 +12,7 @@ mod erf_inv;
 mod threefry;
 
 pub use draw::Real;
+use ndarray::{ArrayD, IxDyn};
 use threefry::threefry2x32;
 
 /// Which of JAX's two ways of counting blocks a key uses (`jax_threefry_partitionable`).
@@ -64,6 +65,11 @@ impl Key {
         }
     }
 
+    /// `jax.random.split(key, dims)`: an array of independent keys.
+    pub fn split_shape(self, dims: &[usize]) -> ArrayD<Key> {
+        shaped(dims, self.split(dims.iter().product()))
+    }
+
     /// `jax.random.fold_in(key, data)`: the key of item `data` of a stream.
     pub fn fold_in(self, data: u32) -> Key {
         Key { words: threefry2x32(self.words, [0, data]), ..self }
@@ -81,5 +87,43 @@ impl Key {
         let count = |i: usize| if i < n { i as u32 } else { 0 };
         let blocks: Vec<[u32; 2]> = (0..half).map(|i| threefry2x32(self.words, [count(i), count(i + half)])).collect();
         blocks.iter().map(|b| b[0]).chain(blocks.iter().map(|b| b[1])).take(n).collect()
+    }
+}
+
+/// Row-major values as an array of shape `dims`.
+fn shaped<T>(dims: &[usize], values: Vec<T>) -> ArrayD<T> {
+    // The number of values is the product of dims by construction.
+    ArrayD::from_shape_vec(IxDyn(dims), values).unwrap_or_else(|_| unreachable!("draws fill their shape"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Printed by JAX 0.10.2 with `jax_threefry_partitionable=False`; tests/golden has the rest.
+    #[test]
+    fn the_original_form_cuts_words_up() {
+        let key = Key::new(42).with_variant(Variant::Original);
+        assert_eq!(key.bits8(&[7]).into_raw_vec_and_offset().0, [45, 179, 215, 3, 244, 131, 208]);
+        let bits16 = [8426, 37627, 39131, 56140, 55571, 3896, 35161];
+        assert_eq!(key.bits16(&[7]).into_raw_vec_and_offset().0, bits16);
+        assert_eq!(key.permutation(10), [9, 0, 2, 6, 1, 4, 5, 8, 3, 7]);
+    }
+
+    /// Printed by JAX 0.10.2.
+    #[test]
+    fn integers_reach_the_ends_of_their_type() {
+        let draw = |lo, hi| Key::new(42).randint(&[4], lo, hi).into_raw_vec_and_offset().0;
+        assert_eq!(draw(0, i32::MAX), [977810629, 1236381715, 780371127, 1127988417]);
+        assert_eq!(draw(i32::MIN, i32::MAX), [977810628, 1236381714, -1367112521, -1019495231]);
+        assert_eq!(draw(7, 3), [7; 4], "an empty range");
+    }
+
+    #[test]
+    fn split_shape_is_split_in_row_major_order() {
+        let keys = Key::new(1).split_shape(&[2, 3]);
+        assert_eq!(keys.shape(), [2, 3]);
+        assert_eq!(keys.iter().copied().collect::<Vec<_>>(), Key::new(1).split(6));
+        assert_eq!(Key::new(1).split_shape(&[0, 3]).len(), 0);
     }
 }
