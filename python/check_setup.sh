@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# Checks ./setup and python/setup_native.py in a temporary copy: small made-up wheels and a made-up pip stand for the
+# real ones, the rest is the real thing. One line per check; exit code 1 when one fails. Takes some seconds, no network.
+set -uo pipefail
+source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+unset XLA_EXTENSION_DIR PYTHONPATH VIRTUAL_ENV
+work=$(mktemp -d)
+mounted=
+cleanup() {
+    [ -z "$mounted" ] || umount "$mounted"
+    rm -rf "$work"
+}
+trap cleanup EXIT
+failures=0
+
+pass() { echo "ok      $1"; }
+miss() {
+    echo "FAILED  $1"
+    sed 's/^/        | /' "$work/out" | tail -n 12
+    failures=$((failures + 1))
+}
+# check NAME CONDITION...: the condition is a command
+check() {
+    local name=$1
+    shift
+    if "$@"; then pass "$name"; else miss "$name"; fi
+}
+said() { grep -q -- "$1" "$work/out"; }
+lines() { [ "$(wc -l <"$work/out")" = "$1" ]; }
+# Runs a command, its output in $work/out and its exit code in $code.
+attempt() {
+    "$@" >"$work/out" 2>&1
+    code=$?
+}
+
+# --- wheels: the parts that setup_native.py looks for, some kilobytes each
+wheels=$work/wheels
+mkdir -p "$wheels" "$work/parts"
+echo 'extern "C" void scipy_dgesdd_() {}' >"$work/parts/blas.cc"
+c++ -shared -fPIC "$work/parts/blas.cc" -o "$work/parts/libscipy_openblas.so" || exit 1
+python3 - "$work" >"$work/sums" <<'PYTHON'
+import hashlib, os, sys, zipfile
+work = sys.argv[1]
+library = open(f"{work}/parts/libscipy_openblas.so", "rb").read()
+header = b"#include <cstdint>\ntemplate <typename T> struct DenseMapInfo<T *> {\n};\n"
+parts = {
+    "tensorflow_cpu-2.21.0": {
+        "tensorflow/libtensorflow_cc.so.2": library,
+        "tensorflow/libtensorflow_framework.so.2": library,
+        "tensorflow/include/xla/api.h": b"inline int answer() { return 42; }\n",
+        "tensorflow/include/external/highwayhash/highwayhash/hash.h": b"\n",
+        "tensorflow/include/large.bin": os.urandom(6 << 20),
+    },
+    "mlc_llvm_static-23.1.1.post0": {
+        "mlc_llvm_static/static/include/llvm/ADT/DenseMapInfo.h": header,
+        "mlc_llvm_static/static/include/llvm/filler.h": b"\0" * (64 << 20),
+    },
+    "scipy_openblas32-0.3.34.481.3": {"scipy_openblas32/lib/libscipy_openblas.so": library},
+    "libclang-18.1.1": {"clang/native/libclang.so": library},
+}
+for name, files in parts.items():
+    path = f"{work}/wheels/{name}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, data in files.items():
+            archive.writestr(member, data)
+    print(name.split("-")[0].replace("_", "-"), hashlib.sha256(open(path, "rb").read()).hexdigest())
+PYTHON
+
+# --- pip: `download` copies the wheel it is asked for and writes a line to $work/downloads
+mkdir -p "$work/stub/pip" "$work/broken/pip"
+touch "$work/stub/pip/__init__.py" "$work/broken/pip/__init__.py"
+cat >"$work/stub/pip/__main__.py" <<'PYTHON'
+import glob, os, shutil, sys, time
+if "download" in sys.argv:
+    name = sys.argv[-1].split("==")[0].replace("-", "_")
+    work = os.environ["CHECK_SETUP"]
+    with open(f"{work}/downloads", "a") as log:
+        log.write(name + "\n")
+    time.sleep(float(os.environ.get("CHECK_DELAY_" + name, 0)))
+    target = sys.argv[sys.argv.index("--dest") + 1]
+    os.makedirs(target, exist_ok=True)
+    shutil.copy(glob.glob(f"{work}/wheels/{name}-*.whl")[0], target)
+PYTHON
+echo 'raise SystemExit(1)' >"$work/broken/pip/__main__.py"
+export CHECK_SETUP=$work PYTHONPATH=$work/stub PYTHONDONTWRITEBYTECODE=1
+downloads() { [ "$(wc -l <"$work/downloads")" = "$1" ]; }
+
+# new FOLDER: a copy of the project's setup whose checksums are those of the made-up wheels
+new() {
+    root=$1
+    mkdir -p "$root/python" "$root/src/runtime/shim"
+    cp "$source_root/setup" "$root/"
+    cp "$source_root/python/setup_native.py" "$source_root/python/requirements.txt" "$root/python/"
+    printf '#include "xla/api.h"\nint registry() { return answer(); }\n' >"$root/src/runtime/shim/pjrt_registry.cc"
+    while read -r name sum; do
+        sed -i -E "s/(Wheel\\(\"$name\", \"[^\"]*\", \")[0-9a-f]*/\\1$sum/" "$root/python/setup_native.py"
+    done <"$work/sums"
+    : >"$work/downloads"
+}
+whole() { [ -f "$root/.xla/stamp" ] && [ -f "$root/.xla/lib/libpjrt_registry.a" ] && [ -f "$root/.xla/libclang/lib/libclang.so" ]; }
+nothing() { [ ! -e "$root/.xla" ] && [ ! -e "$root/.xla.partial" ]; }
+
+# --- a first run, and a second
+new "$work/a"
+attempt "$root/setup" sh -c 'echo "got: $*"; exit 7' name one "two  three"
+first() { [ $code = 7 ] && whole && downloads 4 && said '^got: one two  three$'; }
+check "first run assembles .xla/, then runs COMMAND" first
+start=$(date +%s%N)
+attempt "$root/setup" sh -c 'printf "<%s>" "$@"; exit 9' name "" "a b" '*' --jax
+took=$((($(date +%s%N) - start) / 1000000))
+second() { [ $code = 9 ] && [ $took -lt 1000 ] && lines 0 && said '^<><a b><\*><--jax>$' && downloads 4; }
+check "second run does nothing, passes arguments and exit code ($took ms)" second
+attempt env -C / "$root/setup" pwd
+here() { [ $code = 0 ] && said '^/$'; }
+check "COMMAND runs in the caller's folder" here
+attempt "$root/setup" --frobnicate
+option() { [ $code = 2 ] && lines 1 && said 'unknown option --frobnicate'; }
+check "unknown option: one line, exit code 2" option
+before=$(cat "$root/.xla/stamp")
+attempt env XLA_EXTENSION_DIR="$root/.xla" "$root/setup" true
+own() { [ $code = 0 ] && whole && [ "$(cat "$root/.xla/stamp")" = "$before" ]; }
+check "XLA_EXTENSION_DIR naming .xla/ itself changes nothing" own
+echo "# changed" >>"$root/python/setup_native.py"
+attempt "$root/setup"
+again() { [ $code = 0 ] && whole && downloads 8 && [ "$(cat "$root/.xla/stamp")" != "$before" ]; }
+check "a changed recipe assembles anew" again
+
+# --- damage
+new "$work/b"
+sed -i -E 's/(Wheel\("libclang", "[^"]*", ")[0-9a-f]{4}/\10000/' "$root/python/setup_native.py"
+attempt "$root/setup" echo ran
+checksum() { [ $code = 1 ] && nothing && said 'libclang 18.1.1: sha256 is .* expected 0000' && ! said '^ran' && ! said Traceback; }
+check "wrong checksum: refused, exit code 1, nothing installed" checksum
+new "$work/c"
+mkdir "$root/.xla.download.partial"
+head -c 100000 "$wheels"/tensorflow_cpu-*.whl >"$root/.xla.download.partial/tensorflow_cpu-2.21.0-py3-none-any.whl"
+cp "$wheels"/libclang-*.whl "$root/.xla.download.partial/"
+attempt "$root/setup" true
+truncated() { [ $code = 0 ] && whole && said 'cut off or damaged' && downloads 3 && ! grep -q libclang "$work/downloads"; }
+check "wheel cut off earlier is fetched again, a whole one is kept" truncated
+new "$work/d"
+{ attempt env CHECK_DELAY_tensorflow_cpu=60 timeout -s KILL 2 "$root/setup" true; } 2>/dev/null
+killed() { [ $code -ne 0 ] && nothing && [ "$(tail -n 1 "$work/downloads")" = tensorflow_cpu ]; }
+check "killed while downloading: nothing half-installed" killed
+attempt "$root/setup" true
+resumed() { [ $code = 0 ] && whole && [ "$(sort "$work/downloads" | uniq -d)" = tensorflow_cpu ]; }
+check "the next run takes it up: only the wheel that was cut off is fetched again" resumed
+new "$work/e"
+echo 'this is not C++' >"$root/src/runtime/shim/pjrt_registry.cc"
+attempt "$root/setup" echo ran
+compile() { [ $code = 1 ] && nothing && said 'setup: compiling pjrt_registry.cc failed' && ! said '^ran' && ! said Traceback; }
+check "a compiler error: its own words, nothing half-installed" compile
+new "$work/f"
+attempt env XLA_EXTENSION_DIR="$work/parts" "$root/setup" echo ran
+official() { [ $code = 1 ] && lines 1 && nothing && said "XLA_EXTENSION_DIR=$work/parts: no lib folder" && ! said '^ran'; }
+check "XLA_EXTENSION_DIR without a lib folder: one line, exit code 1" official
+mkdir -p "$work/official/lib"
+attempt env XLA_EXTENSION_DIR="$work/official" "$root/setup" true
+honoured() { [ $code = 0 ] && [ -f "$root/.xla/stamp" ] && [ ! -e "$root/.xla/include" ] && downloads 2; }
+check "an official XLA_EXTENSION_DIR is honoured: only OpenBLAS and libclang are fetched" honoured
+
+# --- what is missing
+if [ "$(id -u)" = 0 ] && mkdir "$work/small" && mount -t tmpfs -o size=24m none "$work/small" 2>/dev/null; then
+    mounted=$work/small
+    new "$work/small/g"
+    attempt "$root/setup" echo ran
+    space() { [ $code = 1 ] && lines 1 && nothing && said 'MB free: .xla/ needs' && ! said '^ran'; }
+    check "little space: said before anything is fetched" space
+    attempt python3 "$root/python/setup_native.py" --root "$root" --stamp x
+    full() { [ $code = 1 ] && nothing && said 'No space left' && ! said Traceback && downloads 4; }
+    check "the disk fills up while unpacking: one clear line, nothing half-installed" full
+else
+    echo "left out: full disk (needs root and leave to mount a tmpfs)"
+fi
+mkdir "$work/bin"
+for tool in bash sh env cat cksum dirname df awk python3 rm uname; do ln -s "$(command -v $tool)" "$work/bin/$tool"; done
+printf '#!/bin/sh\necho 1000\n' >"$work/bin/id"
+chmod +x "$work/bin/id"
+new "$work/h"
+attempt env PATH="$work/bin" PYTHONPATH="$work/broken" "$root/setup" echo ran
+missing() {
+    [ $code = 1 ] && nothing && downloads 0 && ! said '^ran' && said 'cargo is missing: install Rust' &&
+        said 'missing: g++ python3-pip; on Debian: sudo apt-get install g++ python3-pip'
+}
+check "compiler, pip and cargo missing: all named at once, with the commands" missing
+
+# --- two at once
+new "$work/i"
+export CHECK_DELAY_tensorflow_cpu=1
+"$root/setup" echo first >"$work/out1" 2>&1 &
+one=$!
+attempt "$root/setup" echo second
+wait $one
+other=$?
+both() { [ $other = 0 ] && [ $code = 0 ] && whole && downloads 4 && said '^second$' && grep -q '^first$' "$work/out1"; }
+check "two at once: one assembles, the other waits" both
+
+[ $failures = 0 ] || echo "check_setup: $failures failed" >&2
+[ $failures = 0 ]
