@@ -140,8 +140,8 @@ impl RunRecord {
         fields.insert("seed".into(), json!(seed));
         fields.insert("random".into(), json!("threefry2x32, partitionable (as jax.random)"));
         fields.insert("device".into(), json!(device));
-        let locked: Map<_, _> = ["xla", "ndarray-linalg", "polars"].into_iter().map(locked).collect();
-        fields.insert("versions".into(), Value::Object(locked));
+        let locked = ["xla", "ndarray-linalg", "polars"].map(|n| (n.to_owned(), json!(crate_version(n))));
+        fields.insert("versions".into(), Value::Object(Map::from_iter(locked)));
         fields.insert("host".into(), json!({ "os": std::env::consts::OS, "arch": std::env::consts::ARCH }));
         fields.insert("started".into(), json!(utc(SystemTime::now())));
         fields.insert("source".into(), source_commit());
@@ -173,12 +173,11 @@ impl RunRecord {
     }
 }
 
-/// A crate's name and the version this program was built with, from Cargo.lock.
-fn locked(name: &str) -> (String, Value) {
+/// The version of the crate `name` that this program was built with, from Cargo.lock.
+pub fn crate_version(name: &str) -> Option<&'static str> {
     let lock = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.lock"));
-    let entry = format!("name = \"{name}\"\nversion = \"");
-    let version = lock.split_once(entry.as_str()).and_then(|(_, rest)| rest.split('"').next());
-    (name.to_owned(), json!(version))
+    let (_, rest) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;
+    rest.split('"').next()
 }
 
 /// Commit of the source folder this program was built from, and whether files in it differ from it; null where there

@@ -1,17 +1,20 @@
 //! What works on this machine: versions, where XLA came from, and one small program on each device.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
+use ndarray::{Array1, Array2};
+use sinexp::analysis::svd::singular_values;
 use sinexp::array::{Array, DType};
 use sinexp::cli;
 use sinexp::error::{Error, Result};
 use sinexp::graph::{Program, Shape, Tensor};
-use sinexp::runtime::{Device, find_plugins, set_verbose};
+use sinexp::runtime::{Device, find_plugins, set_verbose, xla_folder};
 
-/// Checks the installation: versions, devices and plugins found, and a small program compiled and run on each. Exits
-/// with 1 when a device that should work does not.
+/// Checks the installation: versions, devices and plugins found, a small program compiled and run on each, and
+/// LAPACK. Exits with 1 when one that should work does not, and says the loader's own reason.
 #[derive(Parser, Debug)]
 #[command(name = "doctor", version)]
 struct Arguments {
@@ -30,7 +33,10 @@ fn main() -> ExitCode {
 fn doctor(arguments: Arguments) -> anyhow::Result<()> {
     set_verbose(arguments.verbose);
     cli::say(&format!("sinexp {} on {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH));
-    cli::say(&format!("XLA from {}", sinexp::runtime::xla_folder()));
+    let crates = ["xla", "ndarray", "ndarray-linalg", "polars"];
+    let crates = crates.map(|name| format!("{name} {}", cli::crate_version(name).unwrap_or("of unknown version")));
+    cli::say(&format!("crates: {}", crates.join(", ")));
+    cli::say(&format!("XLA from {}{}", xla_folder(), packages(Path::new(xla_folder()))));
     let plugins = find_plugins();
     for p in &plugins {
         cli::say(&format!("plugin for {}: {}", p.device, p.path.display()));
@@ -45,17 +51,44 @@ fn doctor(arguments: Arguments) -> anyhow::Result<()> {
         devices.dedup();
     }
     let mut failed = Vec::new();
+    match check_lapack() {
+        Ok(line) => cli::say(&format!("lapack: {line}")),
+        Err(e) => {
+            cli::say(&format!("lapack: FAILED: {e}"));
+            failed.push("lapack");
+        }
+    }
     for name in &devices {
         match check(name) {
             Ok(line) => cli::say(&format!("{name}: {line}")),
+            Err(e @ Error::Argument { .. }) => return Err(e.into()),
             Err(e) => {
                 cli::say(&format!("{name}: FAILED: {e}"));
                 failed.push(name.as_str());
             }
         }
     }
-    anyhow::ensure!(failed.is_empty(), "{} of {} devices failed: {}", failed.len(), devices.len(), failed.join(", "));
+    anyhow::ensure!(failed.is_empty(), "does not work: {}", failed.join(", "));
     Ok(())
+}
+
+/// The packages that `./setup` assembled XLA from, which it lists beside the library's folder.
+fn packages(lib: &Path) -> String {
+    let list = lib.parent().and_then(|folder| std::fs::read_to_string(folder.join("versions")).ok());
+    list.map_or(String::new(), |list| format!(" ({})", list.lines().collect::<Vec<_>>().join(", ")))
+}
+
+/// Singular values of a diagonal matrix.
+fn check_lapack() -> Result<String> {
+    let diagonal: Array1<f64> = (1..=64).map(f64::from).rev().collect();
+    let start = Instant::now();
+    let values = singular_values(Array2::from_diag(&diagonal).view())?;
+    let seconds = start.elapsed().as_secs_f64();
+    let off = values.iter().zip(&diagonal).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    match off < 1e-9 {
+        true => Ok(format!("works. Singular values of a 64 x 64 matrix in {:.1} ms", seconds * 1e3)),
+        false => Err(Error::numeric("singular values of a diagonal matrix", format!("off by {off}"))),
+    }
 }
 
 /// Opens the device and runs sum(sin(x)^2) on it.
