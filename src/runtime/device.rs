@@ -17,11 +17,15 @@ pub fn set_verbose(verbose: bool) {
     VERBOSE.store(verbose, Ordering::Relaxed);
 }
 
+pub(super) fn is_verbose() -> bool {
+    VERBOSE.load(Ordering::Relaxed)
+}
+
 /// Silences XLA's two loggers, once, unless asked not to.
 fn quiet() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        if !VERBOSE.load(Ordering::Relaxed) {
+        if !is_verbose() {
             xla::set_tf_min_log_level(xla::TfLogLevel::Fatal);
             xla::set_min_log_level(xla::TfLogLevel::Fatal);
         }
@@ -46,10 +50,11 @@ pub fn xla_folder() -> &'static str {
     env!("SINEXP_XLA_FOLDER")
 }
 
-/// Choices when a device is opened; those that do not concern the platform are ignored by it.
+/// Choices when a device is opened. `cpu`, `cuda` and `tpu` ignore those that do not concern them; a `plugin:` device is
+/// handed all that are set, and refuses one that it does not know.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceOptions {
-    /// GPU: share of the memory that the allocator may take (XLA's default is 0.75).
+    /// GPU: share of the memory that the allocator may take, in (0, 1] (XLA's default is 0.75).
     pub memory_fraction: Option<f32>,
     /// GPU: whether it takes that share at once (XLA's default) or as needed.
     pub preallocate: Option<bool>,

@@ -3,7 +3,10 @@
 use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
+use super::device::is_verbose;
+use super::quiet::quietly;
 use super::{DeviceOptions, xla_error};
 use crate::error::{Error, Result};
 
@@ -70,26 +73,50 @@ fn site_packages() -> Vec<PathBuf> {
 pub(super) fn client(name: &str, path: &Path, options: &DeviceOptions) -> Result<xla::PjRtClient> {
     let refuse = |reason: String| Error::Device { device: name.into(), reason };
     let path = path.canonicalize().map_err(|e| refuse(format!("{}: {e}", path.display())))?;
+    // The crate hands paths on as text.
+    let text = path.to_str().ok_or_else(|| refuse(format!("{}: give a path that is valid UTF-8", path.display())))?;
     check_library(&path).map_err(|reason| refuse(format!("{}: {reason}", path.display())))?;
     let mut settings: Vec<(&str, xla::PluginOption)> = Vec::new();
-    if let Some(fraction) = options.memory_fraction {
-        settings.push(("memory_fraction", xla::PluginOption::Float(fraction)));
+    // A plugin refuses options that it does not know.
+    if name != "tpu" {
+        if let Some(fraction) = options.memory_fraction {
+            if !(fraction > 0.0 && fraction <= 1.0) {
+                return Err(Error::argument("memory_fraction", fraction, "expected more than 0, at most 1"));
+            }
+            settings.push(("memory_fraction", xla::PluginOption::Float(fraction)));
+        }
+        if let Some(preallocate) = options.preallocate {
+            settings.push(("preallocate", xla::PluginOption::Bool(preallocate)));
+        }
     }
-    if let Some(preallocate) = options.preallocate {
-        settings.push(("preallocate", xla::PluginOption::Bool(preallocate)));
-    }
-    if let Some(count) = options.cpu_devices {
+    if let (Some(count), false) = (options.cpu_devices, matches!(name, "cuda" | "tpu")) {
         settings.push(("cpu_device_count", xla::PluginOption::Int(count as i64)));
     }
-    if options.deterministic && name == "cuda" {
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    if options.deterministic && (name == "cuda" || file.contains("cuda")) {
         add_xla_flag("--xla_gpu_deterministic_ops=true");
     }
-    // A name that is registered already would silently give the first library, whatever the path: name it by its path.
-    let registered = path.to_string_lossy().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    // Looking a plugin up, loading and initialising it are separate steps inside the crate: one thread at a time.
+    static LOADING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
+    let registered = registry_name(text);
     xla::PjRtClient::plugin_with_options(&registered, &path, &settings).map_err(|e| match xla_error(e) {
         Error::Xla(reason) => refuse(format!("{} refused to start: {reason}", path.display())),
         other => other,
     })
+}
+
+/// The plugin's name in XLA's registry, which compares names without case and silently gives the first library when a
+/// name is there already, whatever the path: paths that differ give names that differ, so a capital A becomes `^a`.
+fn registry_name(path: &str) -> String {
+    let mut name = String::with_capacity(path.len());
+    for c in path.chars() {
+        if c == '^' || c.is_ascii_uppercase() {
+            name.push('^');
+        }
+        name.push(c.to_ascii_lowercase());
+    }
+    name
 }
 
 /// Appends to XLA_FLAGS, which XLA reads when its first client starts.
@@ -107,7 +134,8 @@ fn check_library(path: &Path) -> std::result::Result<(), String> {
     let file = CString::new(path.to_string_lossy().as_bytes()).map_err(|e| e.to_string())?;
     // SAFETY: dlopen, dlsym and dlerror with valid C strings; the handle is kept open, as the client needs it anyway.
     unsafe {
-        let library = libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+        let load = || libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+        let library = if is_verbose() { load() } else { quietly(load) };
         if library.is_null() {
             let reason = libc::dlerror();
             let known = !reason.is_null();
@@ -119,4 +147,17 @@ fn check_library(path: &Path) -> std::result::Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::registry_name;
+
+    #[test]
+    fn different_paths_have_different_names_even_without_case() {
+        let paths = ["/a/b-c.so", "/a/b_c.so", "/A/b_c.so", "/a/B_c.so", "/^a/b_c.so", "/^A/b_c.so", "/^^a/b_c.so"];
+        let names: std::collections::BTreeSet<String> =
+            paths.iter().map(|p| registry_name(p).to_ascii_lowercase()).collect();
+        assert_eq!(names.len(), paths.len(), "{names:?}");
+    }
 }

@@ -56,6 +56,19 @@ std::string TakeMessage(const PJRT_Api* api, PJRT_Error* error) {
   return text;
 }
 
+// The interface's minor version that a plugin must have at least: XLA's client calls functions that older tables lack.
+constexpr int kOldestMinor = 60;
+
+// Whether this XLA can call the plugin at all: a table of another layout would be read out of place.
+absl::Status CheckVersion(absl::string_view path, const PJRT_Api* api) {
+  const PJRT_Api_Version& version = api->pjrt_api_version;
+  if (version.major_version == PJRT_API_MAJOR && version.minor_version >= kOldestMinor) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, ": the plugin has PJRT API version ", version.major_version, ".", version.minor_version,
+      ", this XLA has ", PJRT_API_MAJOR, ".", PJRT_API_MINOR, " and takes ", PJRT_API_MAJOR, ".", kOldestMinor,
+      " or newer: install a plugin of that version"));
+}
+
 }  // namespace
 
 namespace pjrt {
@@ -81,6 +94,8 @@ absl::StatusOr<const PJRT_Api*> LoadPjrtPlugin(absl::string_view name, absl::str
   if (get == nullptr) return absl::NotFoundError(absl::StrCat(path, " does not export GetPjrtApi"));
   const PJRT_Api* const api = get();
   if (api == nullptr) return absl::InternalError(absl::StrCat(path, ": GetPjrtApi returned nothing"));
+  const absl::Status version = CheckVersion(path, api);
+  if (!version.ok()) return version;
   const absl::Status set = SetPjrtApi(name, api);
   if (!set.ok()) return set;
   return api;
@@ -104,7 +119,7 @@ absl::Status InitializePjrtPlugin(absl::string_view name) {
   args.struct_size = PJRT_Plugin_Initialize_Args_STRUCT_SIZE;
   const PJRT_Api* const api = (*entry)->api;
   if (PJRT_Error* const error = api->PJRT_Plugin_Initialize(&args)) {
-    return absl::InternalError(absl::StrCat("the PJRT plugin '", name, "' did not start: ", TakeMessage(api, error)));
+    return absl::InternalError(absl::StrCat("it did not start: ", TakeMessage(api, error)));
   }
   (*entry)->initialized = true;
   return absl::OkStatus();
