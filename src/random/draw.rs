@@ -3,6 +3,7 @@
 use ndarray::ArrayD;
 
 use super::erf_inv::{erf_inv_f32, erf_inv_f64};
+use super::threefry::threefry2x32;
 use super::{Key, Variant, shaped};
 use crate::array::Element;
 
@@ -16,10 +17,10 @@ mod sealed {
 pub trait Real: sealed::Sealed + Element {
     /// `n` uniforms on [0, 1): the mantissa's bits.
     fn unit(key: Key, n: usize) -> Vec<Self>;
-    /// `max(lo, u (hi - lo) + lo)` in one rounding, as XLA contracts it.
-    fn between(u: Self, lo: Self, hi: Self) -> Self;
-    /// sqrt(2) erf_inv(u) of uniforms on (-1, 1).
-    fn normal_from(u: Self) -> Self;
+    /// `max(lo, u (hi - lo) + lo)` of each, in one rounding, as XLA contracts it.
+    fn between(u: &mut [Self], lo: Self, hi: Self);
+    /// sqrt(2) erf_inv(u) of each of these uniforms on (-1, 1).
+    fn normal_from(u: &mut [Self]);
     /// The smallest value above -1.
     const ABOVE_MINUS_ONE: Self;
     /// One.
@@ -30,11 +31,19 @@ impl Real for f32 {
     fn unit(key: Key, n: usize) -> Vec<f32> {
         key.words32(n).into_iter().map(|b| f32::from_bits(b >> 9 | 0x3f80_0000) - 1.0).collect()
     }
-    fn between(u: f32, lo: f32, hi: f32) -> f32 {
-        u.mul_add(hi - lo, lo).max(lo)
+    fn between(u: &mut [f32], lo: f32, hi: f32) {
+        // u, hi - lo and lo have 24 bits: with sizes not too far apart, f64 holds the sum exactly, and is vector code.
+        let ratio = (lo / (hi - lo)).abs();
+        if lo == 0.0 || (ratio > (-27f32).exp2() && ratio < 16.0) {
+            let (scale, offset) = (f64::from(hi - lo), f64::from(lo));
+            u.iter_mut().for_each(|u| *u = ((f64::from(*u) * scale + offset) as f32).max(lo));
+        } else {
+            u.iter_mut().for_each(|u| *u = u.mul_add(hi - lo, lo).max(lo));
+        }
     }
-    fn normal_from(u: f32) -> f32 {
-        std::f32::consts::SQRT_2 * erf_inv_f32(u)
+    fn normal_from(u: &mut [f32]) {
+        erf_inv_f32(u);
+        u.iter_mut().for_each(|u| *u *= std::f32::consts::SQRT_2);
     }
     const ABOVE_MINUS_ONE: f32 = -1.0 + f32::EPSILON / 2.0;
     const ONE: f32 = 1.0;
@@ -44,11 +53,11 @@ impl Real for f64 {
     fn unit(key: Key, n: usize) -> Vec<f64> {
         key.words64(n).into_iter().map(|b| f64::from_bits(b >> 12 | 0x3ff0_0000_0000_0000) - 1.0).collect()
     }
-    fn between(u: f64, lo: f64, hi: f64) -> f64 {
-        u.mul_add(hi - lo, lo).max(lo)
+    fn between(u: &mut [f64], lo: f64, hi: f64) {
+        u.iter_mut().for_each(|u| *u = u.mul_add(hi - lo, lo).max(lo));
     }
-    fn normal_from(u: f64) -> f64 {
-        std::f64::consts::SQRT_2 * erf_inv_f64(u)
+    fn normal_from(u: &mut [f64]) {
+        u.iter_mut().for_each(|u| *u = std::f64::consts::SQRT_2 * erf_inv_f64(*u));
     }
     const ABOVE_MINUS_ONE: f64 = -1.0 + f64::EPSILON / 2.0;
     const ONE: f64 = 1.0;
@@ -58,12 +67,18 @@ impl Key {
     /// `n` words of 32 bits.
     fn words32(self, n: usize) -> Vec<u32> {
         match self.variant {
-            Variant::Partitionable => (0..n as u64)
-                .map(|i| {
-                    let [a, b] = self.block(i);
-                    a ^ b
-                })
-                .collect(),
+            Variant::Partitionable => {
+                // In place over the lower halves of the counts: the inner loop becomes vector code.
+                let mut words: Vec<u32> = (0..n).map(|i| i as u32).collect();
+                for (i, chunk) in words.chunks_mut(1 << 16).enumerate() {
+                    let high = (i >> 16) as u32;
+                    for word in chunk {
+                        let [a, b] = threefry2x32(self.words, [high, *word]);
+                        *word = a ^ b;
+                    }
+                }
+                words
+            }
             Variant::Original => self.paired_words(n),
         }
     }
@@ -118,20 +133,30 @@ impl Key {
 
     /// `jax.random.uniform(key, dims, minval=lo, maxval=hi)`, on [lo, hi).
     pub fn uniform<T: Real>(self, dims: &[usize], lo: T, hi: T) -> ArrayD<T> {
-        let unit = T::unit(self, dims.iter().product());
-        shaped(dims, unit.into_iter().map(|u| T::between(u, lo, hi)).collect())
+        shaped(dims, self.uniforms(dims, lo, hi))
+    }
+
+    fn uniforms<T: Real>(self, dims: &[usize], lo: T, hi: T) -> Vec<T> {
+        let mut values = T::unit(self, dims.iter().product());
+        T::between(&mut values, lo, hi);
+        values
     }
 
     /// `jax.random.normal(key, dims)`: mean 0, variance 1.
     pub fn normal<T: Real>(self, dims: &[usize]) -> ArrayD<T> {
-        self.uniform(dims, T::ABOVE_MINUS_ONE, T::ONE).mapv(T::normal_from)
+        let mut values = self.uniforms(dims, T::ABOVE_MINUS_ONE, T::ONE);
+        T::normal_from(&mut values);
+        shaped(dims, values)
     }
 
     /// `jax.random.truncated_normal(key, lower, upper, dims)` in f32.
+    ///
+    /// Between bounds on one side of 0 few digits of erf are left (JAX's too), and beyond 3 the two differ in the third.
     pub fn truncated_normal(self, dims: &[usize], lower: f32, upper: f32) -> ArrayD<f32> {
         let at = |x: f32| libm::erff(x / std::f32::consts::SQRT_2);
-        let (least, most) = (lower.next_up(), upper.next_down());
-        self.uniform(dims, at(lower), at(upper)).mapv(|u| f32::normal_from(u).clamp(least, most))
+        let mut values = self.uniforms(dims, at(lower), at(upper));
+        f32::normal_from(&mut values);
+        shaped(dims, values).mapv(|z| z.max(lower.next_up()).min(upper.next_down()))
     }
 
     /// `jax.random.randint(key, dims, lo, hi)`, on lo .. hi; `lo` where the range is empty.
