@@ -254,7 +254,7 @@ fn branches_and_calls() {
         let args = vec![ints(&[], &[index]), random(39, &[3]), random(40, &[3])];
         Case::new("switch", args, |a| {
             let (x, y) = (&a[1], &a[2]);
-            let branches: Vec<Box<dyn FnOnce(&[Tensor]) -> Vec<Tensor>>> = vec![
+            let branches: Vec<Branch> = vec![
                 Box::new(|v| vec![v[0].sin() * y, v[0].sum(&[0])]),
                 Box::new(|v| vec![v[0].exp(), y.sum(&[0])]),
                 Box::new(|v| vec![v[0].zeros_like(), v[0].full_like(2.0).sum(&[0])]),

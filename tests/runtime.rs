@@ -58,7 +58,8 @@ fn constants_are_exact() {
         let got = common::evaluate(&[], &[y], &[]);
         assert_eq!(got[0].bytes(), want.bytes(), "{dtype}");
     }
-    let nan = common::evaluate(&[], &[Tensor::scalar(f32::NAN), Tensor::scalar(u64::MAX), Tensor::scalar(i64::MIN)], &[]);
+    let nan =
+        common::evaluate(&[], &[Tensor::scalar(f32::NAN), Tensor::scalar(u64::MAX), Tensor::scalar(i64::MIN)], &[]);
     assert!(nan[0].to_f64_vec()[0].is_nan());
     assert_eq!(nan[1].to_vec::<u64>().expect("u64"), [u64::MAX]);
     assert_eq!(nan[2].to_vec::<i64>().expect("i64"), [i64::MIN]);
@@ -109,7 +110,8 @@ fn ten_thousand_donated_steps_in_flat_memory() {
         .inputs
         .iter()
         .map(|(name, s)| {
-            let value = if name == "learning_rate" { 1e-4 } else { f64::from(u8::from(!name.contains(['m', 'v', 't']))) };
+            let value =
+                if name == "learning_rate" { 1e-4 } else { f64::from(u8::from(!name.contains(['m', 'v', 't']))) };
             cpu().put(&Array::full(s.dtype, &s.dims, value)).expect("a buffer")
         })
         .collect();

@@ -32,7 +32,7 @@ impl HiddenJacobian {
         Ok(HiddenJacobian { siren: siren.clone(), points, executable: device.compile(&program)? })
     }
 
-    /// J at each point: `(points, N, N)`, J[p][i][j] = dh_L[i]/dh_1[j].
+    /// J at each point: `(points, N, N)`, `J[p][i][j] = dh_L[i]/dh_1[j]`.
     ///
     /// `weights` holds W.l, b.l and optionally `omega0`, `omega_h` (scalars, 1 when absent), of any float dtype;
     /// `x` is `(points, N_in)`.

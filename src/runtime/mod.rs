@@ -10,7 +10,6 @@ mod buffer;
 mod device;
 mod executable;
 mod plugin;
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod quiet;
 
 pub use blas::with_single_threaded_blas;

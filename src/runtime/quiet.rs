@@ -1,51 +1,79 @@
-//! A quiet start: XLA's static initialisers print before `main`, where no setting reaches them.
+//! Silence while libraries are loaded: XLA's static initialisers print then, and no setting reaches them.
 //!
 //! The loader runs an executable's `.preinit_array` before the initialisers of any library and its `.init_array` after
 //! them all, still before `main`. The first of the two functions here points standard error at `/dev/null`, the second
 //! brings it back, so nothing of the program's own is lost. With `-v` or `--verbose` on the command line both stay out
-//! of the way, which also shows why a library aborted while it was loaded.
+//! of the way, which also shows why a library aborted while it was loaded. Plugins, which are loaded later, print the
+//! same way: [`quietly`].
 
-use std::ffi::{CStr, c_char, c_int};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::ffi::c_int;
 
-type Initialiser = unsafe extern "C" fn(c_int, *const *const c_char);
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod start {
+    use std::ffi::{CStr, c_char, c_int};
+    use std::sync::atomic::{AtomicI32, Ordering};
 
-#[used]
-#[unsafe(link_section = ".preinit_array")]
-static BEFORE_LIBRARIES: Initialiser = silence;
+    use super::{hide, show};
 
-#[used]
-#[unsafe(link_section = ".init_array")]
-static AFTER_LIBRARIES: Initialiser = restore;
+    type Initialiser = unsafe extern "C" fn(c_int, *const *const c_char);
 
-/// The real standard error while it is silenced, else -1.
-static SAVED: AtomicI32 = AtomicI32::new(-1);
+    #[used]
+    #[unsafe(link_section = ".preinit_array")]
+    static BEFORE_LIBRARIES: Initialiser = silence;
 
-/// Runs before Rust's and C's runtimes are set up: system calls only.
-unsafe extern "C" fn silence(count: c_int, arguments: *const *const c_char) {
-    // SAFETY: the loader passes `count` C strings; the system calls take descriptors and a valid path.
-    unsafe {
-        let mut given = (1..usize::try_from(count).unwrap_or(0)).map(|i| CStr::from_ptr(*arguments.add(i)));
-        if given.any(|a| a == c"-v" || a == c"--verbose") {
-            return;
+    #[used]
+    #[unsafe(link_section = ".init_array")]
+    static AFTER_LIBRARIES: Initialiser = restore;
+
+    /// The real standard error while it is silenced, else -1.
+    static SAVED: AtomicI32 = AtomicI32::new(-1);
+
+    /// Runs before Rust's and C's runtimes are set up: system calls only.
+    unsafe extern "C" fn silence(count: c_int, arguments: *const *const c_char) {
+        // SAFETY: the loader passes `count` C strings.
+        let asked = (1..usize::try_from(count).unwrap_or(0)).any(|i| unsafe {
+            let argument = CStr::from_ptr(*arguments.add(i));
+            argument == c"-v" || argument == c"--verbose"
+        });
+        if !asked {
+            SAVED.store(hide(), Ordering::Relaxed);
         }
-        let saved = libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, 3);
-        let null = libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-        if saved >= 0 && null >= 0 && libc::dup2(null, libc::STDERR_FILENO) >= 0 {
-            SAVED.store(saved, Ordering::Relaxed);
-        } else if saved >= 0 {
-            libc::close(saved);
-        }
-        if null >= 0 {
-            libc::close(null);
-        }
+    }
+
+    unsafe extern "C" fn restore(_: c_int, _: *const *const c_char) {
+        show(SAVED.swap(-1, Ordering::Relaxed));
     }
 }
 
-unsafe extern "C" fn restore(_: c_int, _: *const *const c_char) {
-    let saved = SAVED.swap(-1, Ordering::Relaxed);
+/// Runs `f` with standard error pointed at `/dev/null`, for the whole process.
+pub(super) fn quietly<T>(f: impl FnOnce() -> T) -> T {
+    let saved = hide();
+    let result = f();
+    show(saved);
+    result
+}
+
+/// Points standard error at `/dev/null`. The descriptor that keeps the real one; -1 when nothing was changed.
+fn hide() -> c_int {
+    // SAFETY: the system calls take descriptors and a valid path.
+    unsafe {
+        let saved = libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, 3);
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        let hidden = saved >= 0 && null >= 0 && libc::dup2(null, libc::STDERR_FILENO) >= 0;
+        if null >= 0 {
+            libc::close(null);
+        }
+        if saved >= 0 && !hidden {
+            libc::close(saved);
+        }
+        if hidden { saved } else { -1 }
+    }
+}
+
+/// Brings back what [`hide`] kept.
+fn show(saved: c_int) {
     if saved >= 0 {
-        // SAFETY: `saved` is a descriptor that `silence` opened and nobody else knows.
+        // SAFETY: `saved` is a descriptor that `hide` opened and nobody else knows.
         unsafe {
             libc::dup2(saved, libc::STDERR_FILENO);
             libc::close(saved);

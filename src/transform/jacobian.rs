@@ -1,5 +1,7 @@
 //! Jacobians: every directional derivative at once, by `vmap` over `jvp` or `vjp`.
 
+use std::slice::from_ref;
+
 use super::{grad, jvp, vjp, vmap};
 use crate::error::Result;
 use crate::graph::Tensor;
@@ -11,7 +13,7 @@ use crate::graph::Tensor;
 pub fn jacobian(y: &Tensor, x: &Tensor) -> Result<Tensor> {
     let n = x.size();
     let basis = Tensor::eye(x.dtype(), n).reshape(&[&[n], x.dims()].concat());
-    let columns = vmap(&[basis], &[Some(0)], |t| jvp(&[y.clone()], &[x.clone()], t))?.swap_remove(0);
+    let columns = vmap(&[basis], &[Some(0)], |t| jvp(from_ref(y), from_ref(x), t))?.swap_remove(0);
     let perm: Vec<usize> = (1..columns.rank()).chain([0]).collect();
     Ok(columns.transpose(&perm).reshape(&[y.dims(), x.dims()].concat()))
 }
@@ -21,7 +23,7 @@ pub fn jacrev(y: &Tensor, x: &Tensor) -> Result<Tensor> {
     let n = y.size();
     let basis = Tensor::eye(y.dtype(), n).reshape(&[&[n], y.dims()].concat());
     let rows = vmap(&[basis], &[Some(0)], |ct| {
-        let pulled = vjp(&[y.clone()], ct, &[x.clone()])?;
+        let pulled = vjp(from_ref(y), ct, from_ref(x))?;
         Ok(pulled.into_iter().map(|t| t.unwrap_or_else(|| x.zeros_like())).collect())
     })?;
     Ok(rows[0].reshape(&[y.dims(), x.dims()].concat()))
@@ -29,6 +31,6 @@ pub fn jacrev(y: &Tensor, x: &Tensor) -> Result<Tensor> {
 
 /// `jax.hessian`: second derivatives of the scalar `loss`, shape `x.dims ++ x.dims`, forward over reverse.
 pub fn hessian(loss: &Tensor, x: &Tensor) -> Result<Tensor> {
-    let gradient = grad(loss, std::slice::from_ref(x))?.swap_remove(0);
+    let gradient = grad(loss, from_ref(x))?.swap_remove(0);
     jacobian(&gradient, x)
 }

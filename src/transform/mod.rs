@@ -84,12 +84,12 @@ pub(crate) fn with_values(node: &Node, values: &[Option<Tensor>]) -> Vec<Tensor>
     node.operands.iter().zip(values).map(|(t, v)| v.as_ref().unwrap_or(t).clone()).collect()
 }
 
+/// What to put in the place of a node, given its new operands; None keeps the operation.
+pub(crate) type Replace<'a> = dyn FnMut(&Node, &[Tensor]) -> Option<Vec<Tensor>> + 'a;
+
 /// Rebuilds the graph of `outputs`, asking `replace` for each node what to put in its place given its new operands (None
 /// keeps the operation). Goes into loops, branches and calls.
-pub(crate) fn rewrite(
-    outputs: &[Tensor],
-    replace: &mut dyn FnMut(&Node, &[Tensor]) -> Option<Vec<Tensor>>,
-) -> Vec<Tensor> {
+pub(crate) fn rewrite(outputs: &[Tensor], replace: &mut Replace<'_>) -> Vec<Tensor> {
     let mut env = Env::new();
     for node in topological(outputs) {
         let operands: Vec<Tensor> = node.operands.iter().map(|t| env.get(&t.key()).unwrap_or(t).clone()).collect();

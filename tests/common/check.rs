@@ -28,11 +28,13 @@ impl Stream {
     }
 }
 
+type Traced<'a> = Box<dyn Fn(&[Tensor]) -> Vec<Tensor> + 'a>;
+
 /// A function under test: its arguments' values, and which modes to check.
 pub struct Case<'a> {
     name: &'a str,
     args: Vec<Array>,
-    f: Box<dyn Fn(&[Tensor]) -> Vec<Tensor> + 'a>,
+    f: Traced<'a>,
     reverse: bool,
     tolerance: f64,
 }
@@ -152,8 +154,7 @@ impl<'a> Case<'a> {
                 })
                 .collect();
             let (mut args, mut axes, mut values) = (Vec::new(), Vec::new(), Vec::new());
-            for i in 0..n {
-                let a = &self.args[i];
+            for (i, (a, batch)) in self.args.iter().zip(&batches).enumerate() {
                 if mask >> i & 1 == 0 {
                     axes.push(None);
                     values.push(a.clone());
@@ -165,9 +166,9 @@ impl<'a> Case<'a> {
                 let mut dims = a.dims().to_vec();
                 dims.insert(axis, SIZE);
                 let stacked: Vec<f64> = if axis == 0 {
-                    batches[i].iter().flat_map(Array::to_f64_vec).collect()
+                    batch.iter().flat_map(Array::to_f64_vec).collect()
                 } else {
-                    let all: Vec<Vec<f64>> = batches[i].iter().map(Array::to_f64_vec).collect();
+                    let all: Vec<Vec<f64>> = batch.iter().map(Array::to_f64_vec).collect();
                     (0..a.len()).flat_map(|j| all.iter().map(move |v| v[j]).collect::<Vec<_>>()).collect()
                 };
                 axes.push(Some(axis));

@@ -69,13 +69,12 @@ pub fn fori_loop(length: usize, init: &[Tensor], body: impl FnOnce(&Tensor, &[Te
     scan(init, &[counter], Some(length), false, |state, i| (body(&i[0], state), vec![])).0
 }
 
+/// One branch of a [`switch`]: operands to results.
+pub type Branch<'a> = Box<dyn FnOnce(&[Tensor]) -> Vec<Tensor> + 'a>;
+
 /// `lax.switch`: the branch at `index` (`int32`; out of range takes the last), applied to `operands`.
 #[track_caller]
-pub fn switch(
-    index: &Tensor,
-    branches: Vec<Box<dyn FnOnce(&[Tensor]) -> Vec<Tensor> + '_>>,
-    operands: &[Tensor],
-) -> Vec<Tensor> {
+pub fn switch(index: &Tensor, branches: Vec<Branch<'_>>, operands: &[Tensor]) -> Vec<Tensor> {
     let arguments = shapes(operands);
     let traced: Vec<_> = branches.into_iter().map(|b| Function::trace(&arguments, b)).collect();
     let all: Vec<Tensor> = traced.iter().flat_map(|(_, captured)| captured.clone()).collect();

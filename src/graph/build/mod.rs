@@ -6,5 +6,5 @@ mod index;
 mod reduce;
 mod structure;
 
-pub use control::{call, checkpoint, cond, fori_loop, optimization_barrier, scan, switch, while_loop};
+pub use control::{Branch, call, checkpoint, cond, fori_loop, optimization_barrier, scan, switch, while_loop};
 pub use structure::{broadcast_shapes, concatenate, stack};
