@@ -36,7 +36,12 @@ attempt() {
 # --- wheels: the parts that setup_native.py looks for, some kilobytes each
 wheels=$work/wheels
 mkdir -p "$wheels" "$work/parts"
-echo 'extern "C" void scipy_dgesdd_() {}' >"$work/parts/blas.cc"
+cat >"$work/parts/blas.cc" <<'CODE'
+extern "C" int scipy_dgesdd_() { return 5; }
+int data = 3;
+extern "C" int (*const function_pointer)() = scipy_dgesdd_;
+int *data_pointer = &data;
+CODE
 c++ -shared -fPIC "$work/parts/blas.cc" -o "$work/parts/libscipy_openblas.so" || exit 1
 python3 - "$work" >"$work/sums" <<'PYTHON'
 import hashlib, os, sys, zipfile
@@ -90,7 +95,7 @@ new() {
     root=$1
     mkdir -p "$root/python" "$root/src/runtime/shim"
     cp "$source_root/setup" "$root/"
-    cp "$source_root/python/setup_native.py" "$source_root/python/requirements.txt" "$root/python/"
+    cp "$source_root"/python/{setup_native.py,bind_functions.py,requirements.txt} "$root/python/"
     printf '#include "xla/api.h"\nint registry() { return answer(); }\n' >"$root/src/runtime/shim/pjrt_registry.cc"
     while read -r name sum; do
         sed -i -E "s/(Wheel\\(\"$name\", \"[^\"]*\", \")[0-9a-f]*/\\1$sum/" "$root/python/setup_native.py"
@@ -105,6 +110,16 @@ new "$work/a"
 attempt "$root/setup" sh -c 'echo "got: $*"; exit 7' name one "two  three"
 first() { [ $code = 7 ] && whole && downloads 4 && said '^got: one two  three$'; }
 check "first run assembles .xla/, then runs COMMAND" first
+bound=$root/.xla/lib/libtensorflow_cc.so.2
+functions() {
+    readelf -rW "$wheels/../parts/libscipy_openblas.so" | grep -q 'R_X86_64_64.*scipy_dgesdd_' &&
+        ! readelf -rW "$bound" | grep -q 'R_X86_64_64.*scipy_dgesdd_' && readelf -rW "$bound" | grep -q 'R_X86_64_64.* data' &&
+        [ "$(python3 -c "
+import ctypes
+pointer = ctypes.CFUNCTYPE(ctypes.c_int).in_dll(ctypes.CDLL('$bound'), 'function_pointer')
+print(pointer())")" = 5 ]
+}
+check "references to the library's own functions are bound, those to data are not" functions
 start=$(date +%s%N)
 attempt "$root/setup" sh -c 'printf "<%s>" "$@"; exit 9' name "" "a b" '*' --jax
 took=$((($(date +%s%N) - start) / 1000000))

@@ -22,6 +22,8 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import Callable, NamedTuple, NoReturn
 
+from bind_functions import bind_functions
+
 
 class Wheel(NamedTuple):
     name: str
@@ -149,6 +151,8 @@ def xla(tensorflow: Path, llvm: Path, out: Path, shim: Path) -> None:
     header.write_text(text.replace(opening, opening + members))
     if shutil.which("strip"):
         run(["strip", "--strip-unneeded", lib / LIBRARIES[0]], "strip")
+    for library in LIBRARIES:
+        bind_functions(lib / library)
     say("compiling the plugin registry (half a minute)")
     flags = ["-std=c++17", "-O1", "-fPIC", "-DNDEBUG", "-w", "-isystem", str(include)]
     run(["c++", *flags, "-c", shim, "-o", lib / "pjrt_registry.o"], "compiling pjrt_registry.cc")
