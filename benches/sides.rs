@@ -84,11 +84,14 @@ fn call(device: &Device) -> Result<Case> {
     Ok(Case { executable: device.compile(&program)?, arguments, state: 0 })
 }
 
-/// Peak resident memory in MB.
+/// Peak resident memory in MB, without the pages of mapped files (the libraries' code), which processes share.
 fn peak_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap_or("0");
-    line.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or(0.0) / 1024.0
+    let field = |name: &str| {
+        let line = status.lines().find_map(|l| l.strip_prefix(name)).unwrap_or("0");
+        line.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or(0.0) / 1024.0
+    };
+    field("VmHWM:") - field("RssFile:")
 }
 
 fn main() -> Result<()> {
