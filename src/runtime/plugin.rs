@@ -101,7 +101,10 @@ pub(super) fn client(name: &str, path: &Path, options: &DeviceOptions) -> Result
     let _one_at_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
     let registered = registry_name(text);
     xla::PjRtClient::plugin_with_options(&registered, &path, &settings).map_err(|e| match xla_error(e) {
-        Error::Xla(reason) => refuse(format!("{} refused to start: {reason}", path.display())),
+        Error::Xla(reason) => {
+            let reason = reason.strip_prefix(&format!("{text}: ")).unwrap_or(&reason);
+            refuse(format!("{text} refused to start: {reason}"))
+        }
         other => other,
     })
 }
