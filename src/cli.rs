@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
 use crate::files::write_bytes;
+use crate::runtime::xla_packages;
 
 /// Parses the command line, runs `main` and turns its outcome into an exit code.
 pub fn run<A: Parser>(main: impl FnOnce(A) -> anyhow::Result<()>) -> ExitCode {
@@ -141,7 +142,8 @@ impl RunRecord {
         fields.insert("random".into(), json!("threefry2x32, partitionable (as jax.random)"));
         fields.insert("device".into(), json!(device));
         let locked = ["xla", "ndarray-linalg", "polars"].map(|n| (n.to_owned(), json!(crate_version(n))));
-        fields.insert("versions".into(), Value::Object(Map::from_iter(locked)));
+        let native = xla_packages().into_iter().map(|(name, version)| (name, json!(version)));
+        fields.insert("versions".into(), Value::Object(locked.into_iter().chain(native).collect()));
         fields.insert("host".into(), json!({ "os": std::env::consts::OS, "arch": std::env::consts::ARCH }));
         fields.insert("started".into(), json!(utc(SystemTime::now())));
         fields.insert("source".into(), source_commit());

@@ -67,3 +67,19 @@ fn an_unknown_device_is_a_mistake_of_the_callers() {
     let err = text(&output.stderr);
     assert!(err.starts_with("error: device = gpu: expected cpu, cuda, tpu or plugin:"), "{err}");
 }
+
+#[test]
+fn a_library_that_prints_while_it_is_loaded_is_heard_only_when_asked() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let (source, library) = (folder.path().join("loud.cc"), folder.path().join("loud.so"));
+    let code =
+        "#include <unistd.h>\n[[gnu::constructor]] static void loud() { (void)!write(2, \"here I am\\n\", 10); }\n";
+    std::fs::write(&source, code).expect("written");
+    let status = Command::new("c++").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status();
+    assert!(status.expect("the compiler that setup asks for").success());
+    let device = format!("plugin:{}", library.display());
+    let quiet = text(&doctor(&["--device", &device]).stderr);
+    assert_eq!(quiet, format!("error: does not work: {device}\n"));
+    let verbose = text(&doctor(&["--device", &device, "-v"]).stderr);
+    assert!(verbose.contains("here I am\n") && verbose.ends_with(&quiet), "{verbose}");
+}

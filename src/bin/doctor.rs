@@ -1,6 +1,5 @@
 //! What works on this machine: versions, where XLA came from, and one small program on each device.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -11,7 +10,7 @@ use sinexp::array::{Array, DType};
 use sinexp::cli;
 use sinexp::error::{Error, Result};
 use sinexp::graph::{Program, Shape, Tensor};
-use sinexp::runtime::{Device, find_plugins, set_verbose, xla_folder};
+use sinexp::runtime::{Device, find_plugins, set_verbose, xla_folder, xla_packages};
 
 /// Checks the installation: versions, devices and plugins found, a small program compiled and run on each, and
 /// LAPACK. Exits with 1 when one that should work does not, and says the loader's own reason.
@@ -36,7 +35,9 @@ fn doctor(arguments: Arguments) -> anyhow::Result<()> {
     let crates = ["xla", "ndarray", "ndarray-linalg", "polars"];
     let crates = crates.map(|name| format!("{name} {}", cli::crate_version(name).unwrap_or("of unknown version")));
     cli::say(&format!("crates: {}", crates.join(", ")));
-    cli::say(&format!("XLA from {}{}", xla_folder(), packages(Path::new(xla_folder()))));
+    let packages: Vec<String> = xla_packages().iter().map(|(name, version)| format!("{name} {version}")).collect();
+    let packages = if packages.is_empty() { "an official build".to_owned() } else { packages.join(", ") };
+    cli::say(&format!("XLA from {} ({packages})", xla_folder()));
     let plugins = find_plugins();
     for p in &plugins {
         cli::say(&format!("plugin for {}: {}", p.device, p.path.display()));
@@ -70,12 +71,6 @@ fn doctor(arguments: Arguments) -> anyhow::Result<()> {
     }
     anyhow::ensure!(failed.is_empty(), "does not work: {}", failed.join(", "));
     Ok(())
-}
-
-/// The packages that `./setup` assembled XLA from, which it lists beside the library's folder.
-fn packages(lib: &Path) -> String {
-    let list = lib.parent().and_then(|folder| std::fs::read_to_string(folder.join("versions")).ok());
-    list.map_or(String::new(), |list| format!(" ({})", list.lines().collect::<Vec<_>>().join(", ")))
 }
 
 /// Singular values of a diagonal matrix.

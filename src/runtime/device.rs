@@ -1,6 +1,6 @@
 //! Devices: where programs are compiled and run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 
@@ -48,6 +48,14 @@ pub fn tune_allocator() {
 /// The folder that XLA was linked from.
 pub fn xla_folder() -> &'static str {
     env!("SINEXP_XLA_FOLDER")
+}
+
+/// The packages that `./setup` assembled that folder from, as (name, version); empty for an official build, which does
+/// not say. The library itself has no version.
+pub fn xla_packages() -> Vec<(String, String)> {
+    let list = Path::new(xla_folder()).with_file_name("versions");
+    let list = std::fs::read_to_string(list).unwrap_or_default();
+    list.lines().filter_map(|line| line.split_once(' ')).map(|(n, v)| (n.to_owned(), v.to_owned())).collect()
 }
 
 /// Choices when a device is opened. `cpu`, `cuda` and `tpu` ignore those that do not concern them; a `plugin:` device is

@@ -14,7 +14,7 @@ mod quiet;
 
 pub use blas::with_single_threaded_blas;
 pub use buffer::Buffer;
-pub use device::{Device, DeviceOptions, set_verbose, tune_allocator, xla_folder};
+pub use device::{Device, DeviceOptions, set_verbose, tune_allocator, xla_folder, xla_packages};
 pub use executable::Executable;
 pub use plugin::{PluginFile, find_plugins};
 
