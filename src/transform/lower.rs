@@ -20,7 +20,7 @@ pub fn lower(outputs: &[Tensor]) -> Vec<Tensor> {
         let changed = operands.iter().zip(&node.operands).any(|(a, b)| a.key() != b.key());
         let results = in_scope(node.scope.clone(), || match &node.op {
             Op::StopGradient => Some(operands.clone()),
-            Op::Call { function, .. } => Some(lower(&function.inline(&operands))),
+            Op::Call { function, .. } => Some(lowered(function).inline(&operands)),
             Op::Scan { body, consts, carry, length, reverse } => {
                 if env.contains_key(&(node.id, 0)) {
                     return None; // done with its twin
@@ -31,7 +31,7 @@ pub fn lower(outputs: &[Tensor]) -> Vec<Tensor> {
                     outputs.extend_from_slice(&twin.outputs[*carry..]);
                 }
                 let body = Function { inputs: body.inputs.clone(), outputs };
-                let results = lower_scan(&body, *consts, *carry, *length, *reverse, &operands);
+                let results = lower_scan(&lowered(&body), *consts, *carry, *length, *reverse, &operands);
                 let mut next = node.shapes.len();
                 for (id, twin) in group {
                     for i in 0..twin.outputs.len() {
@@ -60,6 +60,7 @@ pub fn lower(outputs: &[Tensor]) -> Vec<Tensor> {
     outputs.iter().map(|t| env.get(&t.key()).unwrap_or(t).clone()).collect()
 }
 
+/// A function is lowered while it is closed: once in place, its graph would be the whole graph around it.
 fn lowered(f: &Function) -> Function {
     Function { inputs: f.inputs.clone(), outputs: lower(&f.outputs) }
 }
@@ -106,7 +107,7 @@ fn lower_scan(
             let at = if reverse { Tensor::scalar(length as i32 - 1) - &s[0] } else { s[0].clone() };
             let slices: Vec<Tensor> = xs.iter().map(|x| x.dynamic_index(&at)).collect();
             let arguments = [fixed, &s[1..1 + carry], &slices].concat();
-            let out = lower(&body.inline(&arguments));
+            let out = body.inline(&arguments);
             let mut state = vec![&s[0] + &Tensor::scalar(1i32)];
             state.extend_from_slice(&out[..carry]);
             state.extend(s[1 + carry..].iter().zip(&out[carry..]).map(|(ys, y)| ys.dynamic_update_index(y, &at)));
