@@ -1,5 +1,6 @@
 //! The graph: tensors, operations, shapes, HLO text. Needs no XLA.
 
+mod attributes;
 mod build;
 mod function;
 mod hlo_literal;
