@@ -45,7 +45,7 @@ pub enum Extremum {
     Min,
 }
 
-/// Dimension numbers of [`Op::DotGeneral`], as `lax.dot_general`: the result is batch, left free, right free dimensions.
+/// Dimension numbers of [`Op::DotGeneral`](super::Op::DotGeneral), as `lax.dot_general`: the result is batch, left free, right free dimensions.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[allow(missing_docs)]
 pub struct DotDims {
@@ -65,7 +65,7 @@ pub enum Precision {
     Highest,
 }
 
-/// Dimension numbers of [`Op::Gather`] (XLA's; the index vector is always the last dimension of the indices).
+/// Dimension numbers of [`Op::Gather`](super::Op::Gather) (XLA's; the index vector is always the last dimension of the indices).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[allow(missing_docs)]
 pub struct GatherDims {
@@ -76,7 +76,7 @@ pub struct GatherDims {
     pub start_index_map: Vec<usize>,
 }
 
-/// Dimension numbers of [`Op::Scatter`] (XLA's; the index vector is always the last dimension of the indices).
+/// Dimension numbers of [`Op::Scatter`](super::Op::Scatter) (XLA's; the index vector is always the last dimension of the indices).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[allow(missing_docs)]
 pub struct ScatterDims {
@@ -122,7 +122,7 @@ impl Window {
     pub const ONE: Window = Window { size: 1, stride: 1, low: 0, high: 0, base_dilation: 1, window_dilation: 1 };
 }
 
-/// What [`Op::Call`] stands for.
+/// What [`Op::Call`](super::Op::Call) stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CallKind {
     /// A plain sub-function, inlined when printed.
