@@ -2,6 +2,10 @@
 
 mod common;
 
+use std::cell::RefCell;
+use std::panic::AssertUnwindSafe;
+use std::sync::Once;
+
 use common::evaluate;
 use sinexp::array::{Array, DType};
 use sinexp::error::Result;
@@ -45,16 +49,58 @@ fn operations_without_a_rule_are_named() {
     }
 }
 
+/// Message and place of the panic that `f` must end in.
+fn panic_of<T>(f: impl FnOnce() -> T) -> (String, String) {
+    thread_local!(static PLACE: RefCell<Option<String>> = const { RefCell::new(None) });
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let place = info.location().map(|l| format!("{}:{}", l.file(), l.line()));
+            // Only where a panic is awaited; any other is reported as ever.
+            match PLACE.with_borrow_mut(|p| p.as_mut().map(|p| *p = place.unwrap_or_default())) {
+                Some(()) => {}
+                None => usual(info),
+            }
+        }));
+    });
+    PLACE.set(Some(String::new()));
+    let caught = std::panic::catch_unwind(AssertUnwindSafe(f));
+    let place = PLACE.take().unwrap_or_default();
+    let Err(payload) = caught else { panic!("no panic") };
+    let message = payload.downcast_ref::<String>().cloned();
+    (message.or(payload.downcast_ref::<&str>().map(|m| m.to_string())).unwrap_or_default(), place)
+}
+
 /// A shape mistake panics with the operation, both shapes and the caller's line.
 #[test]
 fn shape_mistakes_say_what_and_where() {
-    let message = std::thread::spawn(|| {
-        let (a, b) = (input("a", &[2, 3]), input("b", &[4, 3]));
-        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| a.matmul(&b)));
-        caught.expect_err("a panic").downcast_ref::<String>().cloned().unwrap_or_default()
-    });
-    let message = message.join().expect("the message");
-    assert!(message.contains("dot(") && message.contains("[2,3]") && message.contains("[4,3]"), "{message}");
+    let (a, b) = (input("a", &[2, 3]), input("b", &[4, 3]));
+    let (i, c) = (Tensor::parameter("i", Shape::new(DType::I32, &[2, 3])), input("c", &[5]));
+    let mut wrong = Vec::new();
+    macro_rules! check {
+        ($mistake:expr, $($said:expr),+) => {
+            let (message, place) = panic_of(|| $mistake);
+            let complete = [$($said),+].iter().all(|said| message.contains(said));
+            if !complete || message.contains('\n') || place != format!("{}:{}", file!(), line!()) {
+                wrong.push(format!("{} at line {}: {message} ({place})", stringify!($mistake), line!()));
+            }
+        };
+    }
+    check!(a.matmul(&b), "dot", "[2,3]", "[4,3]");
+    check!(&a - &i, "subtract", "float64[2,3]", "int32[2,3]");
+    check!(a.reshape(&[7]), "reshape", "[2,3]", "[7]");
+    check!(a.transpose(&[0, 0]), "transpose", "[2,3]", "[0, 0]");
+    check!(concatenate(&[a.clone(), b.clone()], 1), "concatenate", "[2,3]", "[4,3]");
+    check!(stack(&[a.clone(), b.clone()], 0), "concatenate", "[1,2,3]", "[1,4,3]");
+    check!(a.slice(&[0, 0], &[2, 4], &[1, 1]), "slice", "[2,3]", "[0:4:1]");
+    check!(a.sum(&[2]), "reduce", "[2,3]", "2");
+    check!(i.sin(), "sine", "int32[2,3]");
+    check!(a.take(&c, 0), "gather", "float64[5", "int");
+    let body = |s: &[Tensor], x: &[Tensor]| (vec![x[0].clone()], vec![s[0].clone()]);
+    check!(scan(&[c.clone()], &[a.clone()], None, false, body), "scan", "[5]", "[3]");
+    check!(cond(&c.sum_all().gt(&c.sum_all()), |v| vec![v[0].clone()], |v| vec![v[0].sum_all()], &[c.clone()]), "[5]");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 fn count(program: &Program, what: &str) -> usize {
@@ -108,6 +154,31 @@ fn safe_forms_at_their_edges() {
     assert_eq!(evaluate(&[], &[ones.sum_all()], &[])[0].to_f64_vec(), [1000.0]);
 }
 
+/// A branch that is not taken may be NaN or infinite in value: the gradient of the one that is taken stays, where its
+/// arguments are safe (the usual double `select`), and the plain form has JAX's NaN.
+#[test]
+fn a_dead_branch_does_not_poison_the_value() {
+    let x = input("x", &[4]);
+    let zero = x.full_like(0.0);
+    let positive = x.gt(&zero);
+    let value = Array::from_slice(&[4], &[-1.0, 0.0, 0.25, 4.0]);
+    let safe = positive.select(&x, &x.full_like(1.0));
+    let y = positive.select(&safe.sqrt(), &zero);
+    let g = grad(&y.sum_all(), &[x.clone()]).expect("a gradient");
+    let got = evaluate(&[x.clone()], &[y, g[0].clone()], &[value.clone()]);
+    assert_eq!(got[0].to_f64_vec(), [0.0, 0.0, 0.5, 2.0]);
+    assert_eq!(got[1].to_f64_vec(), [0.0, 0.0, 1.0, 0.25]);
+    // A dead branch that is NaN but does not depend on x, or has a finite derivative there, is harmless as it is.
+    let y = positive.select(&x.square(), &(&x * 3.0 + f64::NAN));
+    let g = grad(&y.sum_all(), &[x.clone()]).expect("a gradient");
+    assert_eq!(evaluate(&[x.clone()], &g, &[value.clone()])[0].to_f64_vec(), [3.0, 3.0, 0.5, 8.0]);
+    // 0 times an infinite or undefined derivative is NaN, as in JAX.
+    let y = positive.select(&x.sqrt(), &zero);
+    let g = grad(&y.sum_all(), &[x.clone()]).expect("a gradient");
+    let got = evaluate(&[x], &g, &[value])[0].to_f64_vec();
+    assert!(got[0].is_nan() && got[1].is_nan() && got[2..] == [1.0, 0.25], "{got:?}");
+}
+
 #[test]
 fn scopes_are_in_the_text() {
     let x = input("x", &[2]);
@@ -126,6 +197,11 @@ fn long_chains_do_not_overflow_the_stack() {
     for _ in 0..20_000 {
         y = y.sin();
     }
-    let g = vjp(&[y.clone()], &[y.ones_like()], &[x]).expect("a gradient");
-    assert!(g[0].is_some());
+    let g = vjp(&[y.clone()], &[y.ones_like()], &[x.clone()]).expect("a gradient");
+    let g = g[0].clone().expect("x is reached");
+    let t = jvp(&[y.clone()], &[x.clone()], &[x.ones_like()]).expect("a tangent");
+    let outputs = [("y", y), ("g", g), ("t", t[0].clone())];
+    let program = Program::new("chain", &[x], &outputs).expect("a program");
+    assert!(count(&program, " sine(") >= 20_000 && count(&program, " cosine(") >= 20_000);
+    drop(outputs);
 }
