@@ -88,6 +88,15 @@ fn shape_mistakes_say_what_and_where() {
         };
     }
     check!(a.matmul(&b), "dot", "[2,3]", "[4,3]");
+    check!(&a + &b, "add", "[2,3]", "[4,3]");
+    check!(&a * &b, "multiply", "[2,3]", "[4,3]");
+    check!(a.maximum(&b), "maximum", "[2,3]", "[4,3]");
+    check!(a.gt(&b), "compare", "[2,3]", "[4,3]");
+    check!(a.gt(&a).select(&a, &c), "select", "[2,3]", "[5]");
+    check!(a.broadcast_to(&[2, 4]), "broadcast", "[2,3]", "[2, 4]");
+    check!(a.broadcast_to(&[3]), "broadcast", "[2,3]", "[3]");
+    let (many, few) = (input("many", &[5, 2, 3]), input("few", &[4, 3, 2]));
+    check!(many.matmul(&few), "matmul", "[5,2,3]", "[4,3,2]");
     check!(&a - &i, "subtract", "float64[2,3]", "int32[2,3]");
     check!(a.reshape(&[7]), "reshape", "[2,3]", "[7]");
     check!(a.transpose(&[0, 0]), "transpose", "[2,3]", "[0, 0]");

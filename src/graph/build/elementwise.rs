@@ -5,7 +5,7 @@
 
 use super::super::op::{Binary, Direction, Op, Unary};
 use super::super::tensor::Tensor;
-use super::structure::broadcast_shapes;
+use super::structure::common_shape;
 use crate::array::DType;
 
 macro_rules! unary {
@@ -120,7 +120,10 @@ impl Tensor {
     /// finite, replace its input too (`jnp.where` twice), as [`Tensor::norm`] does.
     #[track_caller]
     pub fn select(&self, on_true: &Tensor, on_false: &Tensor) -> Tensor {
-        let dims = broadcast_shapes(&broadcast_shapes(self.dims(), on_true.dims()), on_false.dims());
+        let both = common_shape(on_true.dims(), on_false.dims());
+        let Some(dims) = both.and_then(|dims| common_shape(self.dims(), &dims)) else {
+            panic!("select({}, {}, {}): do not broadcast", self.shape(), on_true.shape(), on_false.shape());
+        };
         Tensor::apply1(
             Op::Select,
             vec![self.broadcast_to(&dims), on_true.broadcast_to(&dims), on_false.broadcast_to(&dims)],
@@ -214,7 +217,9 @@ impl Tensor {
 #[track_caller]
 fn broadcast_pair(a: &Tensor, b: &Tensor, what: &str) -> (Tensor, Tensor) {
     assert!(a.dtype() == b.dtype(), "{what}({}, {}): element types differ; convert one of them", a.shape(), b.shape());
-    let dims = broadcast_shapes(a.dims(), b.dims());
+    let Some(dims) = common_shape(a.dims(), b.dims()) else {
+        panic!("{what}({}, {}): do not broadcast", a.shape(), b.shape());
+    };
     (a.broadcast_to(&dims), b.broadcast_to(&dims))
 }
 

@@ -4,6 +4,7 @@ use super::super::infer::without;
 use super::super::op::{Combine, DotDims, Extremum, Op, Precision, Window};
 use super::super::shape::Shape;
 use super::super::tensor::Tensor;
+use super::structure::common_shape;
 use crate::array::DType;
 
 impl Tensor {
@@ -175,7 +176,10 @@ impl Tensor {
         if a <= 2 && b <= 2 {
             return self.tensordot(other, &[a - 1], &[b.saturating_sub(2)]);
         }
-        let batch = super::broadcast_shapes(&self.dims()[..a.max(2) - 2], &other.dims()[..b.max(2) - 2]);
+        let batch = common_shape(&self.dims()[..a.max(2) - 2], &other.dims()[..b.max(2) - 2]);
+        let Some(batch) = batch else {
+            panic!("matmul({}, {}): the batch dimensions do not broadcast", self.shape(), other.shape());
+        };
         let n = batch.len();
         let lhs = if a == 1 { self.expand_dims(0) } else { self.clone() };
         let rhs = if b == 1 { other.expand_dims(1) } else { other.clone() };

@@ -6,14 +6,22 @@ use super::super::tensor::Tensor;
 /// The shape both broadcast to under NumPy's rules. **Panics** when there is none.
 #[track_caller]
 pub fn broadcast_shapes(a: &[usize], b: &[usize]) -> Vec<usize> {
+    match common_shape(a, b) {
+        Some(dims) => dims,
+        None => panic!("shapes {a:?} and {b:?} do not broadcast"),
+    }
+}
+
+/// [`broadcast_shapes`] for callers with an operation to name in their own panic: `#[track_caller]` ends at closures.
+pub(super) fn common_shape(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let rank = a.len().max(b.len());
     let at = |d: &[usize], i: usize| if i + d.len() < rank { 1 } else { d[i + d.len() - rank] };
     (0..rank)
         .map(|i| match (at(a, i), at(b, i)) {
-            (x, y) if x == y => x,
-            (1, y) => y,
-            (x, 1) => x,
-            _ => panic!("shapes {a:?} and {b:?} do not broadcast"),
+            (x, y) if x == y => Some(x),
+            (1, y) => Some(y),
+            (x, 1) => Some(x),
+            _ => None,
         })
         .collect()
 }
@@ -51,8 +59,8 @@ impl Tensor {
             return self.clone();
         }
         assert!(
-            self.rank() <= to.len() && broadcast_shapes(self.dims(), to) == to,
-            "{} does not broadcast to {to:?}",
+            common_shape(self.dims(), to).is_some_and(|dims| dims == to),
+            "broadcast({}): does not broadcast to {to:?}",
             self.shape()
         );
         let lead = to.len() - self.rank();
