@@ -7,7 +7,7 @@
 //!
 //! **Accuracy** (tested against libm): absolute error below 1.3e-7 for |x| <= 100 and below 2e-7 for |x| <= 1e4 in f32;
 //! below 4e-16 for |x| <= 1e4 in f64. Beyond, the reduction loses accuracy as q loses bits, until results mean nothing
-//! (they are held within [-1.01, 1.01]). NaN and infinities give NaN. On GPU XLA's own sine is good: do not apply this
+//! (they are held within [-1.0001, 1.0001]). NaN and infinities give NaN. On GPU XLA's own sine is good: do not apply this
 //! there.
 
 #![allow(clippy::excessive_precision)] // digits as the fits gave them
