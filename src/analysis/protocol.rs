@@ -23,7 +23,7 @@ use crate::nn::cvp26::Cvp26;
 use crate::nn::siren::{Params, Siren};
 use crate::nn::siren_init::Initialization;
 use crate::random::Key;
-use crate::runtime::{Device, with_single_threaded_blas};
+use crate::runtime::Device;
 
 /// A network's weights by name, with the scalars `omega0` and `omega_h`.
 pub type Weights = BTreeMap<String, Array>;
@@ -123,15 +123,13 @@ pub fn spectra(
             }
         }
     };
-    let mut values = with_single_threaded_blas(|| {
-        thread::scope(|scope| {
-            let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-            let mut all = Vec::with_capacity(count);
-            for thread in threads {
-                all.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic))?);
-            }
-            Ok::<_, Error>(all)
-        })
+    let mut values = thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let mut all = Vec::with_capacity(count);
+        for thread in threads {
+            all.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+        }
+        Ok::<_, Error>(all)
     })?;
     values.sort_by_key(|(i, _)| *i);
     let views: Vec<_> = values.iter().map(|(_, v)| v.view()).collect();

@@ -79,7 +79,7 @@ impl Cell {
     /// The numbers of the printed table.
     pub fn summary(&self) -> Summary {
         let means = self.rank_means();
-        let n = means.len();
+        let (n, noise) = (means.len(), self.unit_roundoff * means[0]);
         let (networks, points, _) = self.values.dim();
         let per_network: Vec<f64> = self
             .values
@@ -102,7 +102,7 @@ impl Cell {
             mean_square,
             standard_error,
             condition: median(conditions.collect()),
-            resolved: means.iter().filter(|s| **s > self.noise()).count(),
+            resolved: means.iter().filter(|s| **s > noise).count(),
         }
     }
 }

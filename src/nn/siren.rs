@@ -69,11 +69,7 @@ impl Siren {
     pub fn parameters(&self) -> Vec<(String, Vec<usize>)> {
         let mut all = Vec::new();
         for l in 0..self.hidden + 2 {
-            let fan_in = match l {
-                0 if self.encoding > 0 => 2 * self.encoding,
-                0 => self.inputs,
-                _ => self.width,
-            };
+            let fan_in = self.fan_in(l);
             let fan_out = if l == self.hidden + 1 { self.outputs } else { self.width };
             all.push((format!("W.{l}"), vec![fan_out, fan_in]));
             if l <= self.hidden || self.output_bias {
@@ -81,6 +77,15 @@ impl Siren {
             }
         }
         all
+    }
+
+    /// Columns of `W.{layer}`.
+    pub fn fan_in(&self, layer: usize) -> usize {
+        match layer {
+            0 if self.encoding > 0 => 2 * self.encoding,
+            0 => self.inputs,
+            _ => self.width,
+        }
     }
 
     /// One graph input per trainable parameter, named as in the files.

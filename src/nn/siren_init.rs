@@ -129,11 +129,7 @@ impl Initialization {
         let law = |name: &str, dims: &[usize]| {
             let (kind, layer) = name.split_once('.').unwrap_or((name, "0"));
             let layer: usize = layer.parse().unwrap_or(0);
-            let fan_in = match layer {
-                0 if siren.encoding > 0 => 2 * siren.encoding,
-                0 => siren.inputs,
-                _ => siren.width,
-            };
+            let fan_in = siren.fan_in(layer);
             let place = if layer == 0 {
                 Place::Input
             } else if layer == last {

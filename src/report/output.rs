@@ -1,11 +1,12 @@
 //! A figure as PNG and as SVG: two backends, one drawing.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use plotters::prelude::{BitMapBackend, SVGBackend};
 
 use super::canvas::Canvas;
 use super::draw::draw;
 use super::figure::Figure;
-use super::image::{Raster, base64};
+use super::image::Raster;
 use super::layout::Layout;
 use super::style::register_fonts;
 use crate::error::{Error, Result};
@@ -72,7 +73,7 @@ pub(super) fn svg(figure: &Figure) -> Result<String> {
             place.top * SVG_UNITS,
             place.width() * SVG_UNITS,
             place.height() * SVG_UNITS,
-            base64(&image.to_png(None)?),
+            BASE64_STANDARD.encode(image.to_png(None)?),
         );
     }
     out.push_str(body.trim_start());

@@ -141,7 +141,7 @@ impl Device {
     }
 
     /// The plugin's file, where it is one.
-    pub fn plugin(&self) -> Option<&std::path::Path> {
+    pub fn plugin(&self) -> Option<&Path> {
         self.0.plugin.as_deref()
     }
 

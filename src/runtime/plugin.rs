@@ -28,23 +28,22 @@ const FILES: [(&str, &str); 3] = [
 
 /// Every plugin found in the site-packages folders.
 pub fn find_plugins() -> Vec<PluginFile> {
+    candidates().into_iter().filter(|p| p.path.is_file()).collect()
+}
+
+/// Every place where a plugin could be, the preferred file of a device first.
+fn candidates() -> Vec<PluginFile> {
     let sites = site_packages();
-    let candidates = FILES.iter().flat_map(|&(device, file)| {
-        sites.iter().map(move |site| PluginFile { device, path: site.join(file) }).collect::<Vec<_>>()
-    });
-    candidates.filter(|p| p.path.is_file()).collect()
+    let places = FILES.iter().flat_map(|&(device, file)| sites.iter().map(move |s| (device, s.join(file))));
+    places.map(|(device, path)| PluginFile { device, path }).collect()
 }
 
 /// The plugin of `cuda` or `tpu`. The error lists the places tried and what to install.
 pub(super) fn find(device: &str) -> Result<PathBuf> {
-    let sites = site_packages();
-    let files = || FILES.iter().filter(|(d, _)| *d == device);
-    let found = files().flat_map(|(_, file)| sites.iter().map(move |s| s.join(file))).find(|p| p.is_file());
-    found.ok_or_else(|| {
-        let places: Vec<String> = sites
-            .iter()
-            .flat_map(|s| files().map(|(_, f)| s.join(f).display().to_string()).collect::<Vec<_>>())
-            .collect();
+    let mut places: Vec<PathBuf> = candidates().into_iter().filter(|p| p.device == device).map(|p| p.path).collect();
+    let found = places.iter().position(|p| p.is_file());
+    found.map(|i| places.swap_remove(i)).ok_or_else(|| {
+        let places: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
         let package = if device == "tpu" { "libtpu" } else { "jax-cuda13-pjrt or jax-cuda12-pjrt" };
         let tried = if places.is_empty() { "no site-packages folder was found".into() } else { places.join(", ") };
         Error::Device {

@@ -6,7 +6,7 @@
 //! * A branch is computed again inside its reverse branch.
 //! * A `checkpoint` is computed again from its inputs, behind a barrier shared with the cotangents.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::grad::vjp as vjp_of;
@@ -308,13 +308,13 @@ fn residuals(results: &[Tensor], cts: &[Tensor], state: &[Tensor], slices: &[Ten
     let varying = depends(&[state, slices].concat());
     let slices: HashSet<(u64, usize)> = slices.iter().map(Tensor::key).collect();
     let mut saved: Vec<Tensor> = Vec::new();
-    let mut seen: HashMap<(u64, usize), ()> = HashMap::new();
+    let mut seen: HashSet<(u64, usize)> = HashSet::new();
     let reversed_operands = nodes.iter().filter(|n| reverse.contains(&n.id)).flat_map(|n| n.operands.iter());
     let mut pending: Vec<Tensor> = results.iter().chain(reversed_operands).cloned().collect();
     while let Some(t) = pending.pop() {
         let id = t.node().id;
         let needed = varying.contains(&id) && !reverse.contains(&id) && !slices.contains(&t.key());
-        if !needed || seen.insert(t.key(), ()).is_some() {
+        if !needed || !seen.insert(t.key()) {
             continue;
         }
         match &t.node().op {

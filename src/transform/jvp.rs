@@ -14,13 +14,11 @@ use crate::graph::*;
 #[track_caller]
 pub fn jvp(outputs: &[Tensor], inputs: &[Tensor], tangents: &[Tensor]) -> Result<Vec<Tensor>> {
     assert_eq!(inputs.len(), tangents.len(), "jvp: one tangent per input");
-    let mut env = Env::new();
     for (x, t) in inputs.iter().zip(tangents) {
         assert!(x.shape() == t.shape() && x.dtype().is_float(), "jvp: tangent {} for {}", t.shape(), x.label());
-        env.insert(x.key(), t.clone());
     }
-    propagate(outputs, &mut env, jvp_rule)?;
-    Ok(outputs.iter().map(|y| env.get(&y.key()).cloned().unwrap_or_else(|| y.zeros_like())).collect())
+    let pairs: Vec<(Tensor, Tensor)> = inputs.iter().cloned().zip(tangents.iter().cloned()).collect();
+    Ok(outputs.iter().zip(jvp_sparse(outputs, &pairs)?).map(|(y, t)| dense(y, &t)).collect())
 }
 
 /// As [`jvp`], with None for an output that does not depend on the inputs.
@@ -98,8 +96,7 @@ fn jvp_rule(node: &Arc<Node>, t: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>
         Op::Reduce { .. } | Op::ReduceWindow { .. } => one(None),
         Op::AllReduce { .. } => no_rule(node),
         Op::Sort { dim, descending } => {
-            let index = Tensor::iota(Shape::new(crate::array::DType::I32, x[0].dims()), *dim);
-            let order = x[0].sort_by_key(&[index], *dim, *descending).swap_remove(1);
+            let order = x[0].sort_order(*dim, *descending);
             Ok(t.iter().map(|t| t.as_ref().map(|t| t.take_along_axis(&order, *dim))).collect())
         }
         Op::While { .. } | Op::Scan { .. } | Op::Conditional { .. } | Op::Call { .. } => control::jvp(node, t),
@@ -133,11 +130,14 @@ pub(super) fn window_offsets(window: &[Window]) -> Vec<Vec<usize>> {
     })
 }
 
+/// The padding and dilation of the operand that `window` slides over.
+pub(super) fn window_padding(window: &[Window]) -> Vec<Padding> {
+    window.iter().map(|w| Padding { low: w.low, high: w.high, interior: w.base_dilation - 1 }).collect()
+}
+
 /// `x` padded and dilated as `window` says, filled with `fill`.
 pub(super) fn window_pad(x: &Tensor, window: &[Window], fill: f64) -> Tensor {
-    let config: Vec<Padding> =
-        window.iter().map(|w| Padding { low: w.low, high: w.high, interior: w.base_dilation - 1 }).collect();
-    x.pad(&Tensor::full(x.dtype(), &[], fill), &config)
+    x.pad(&Tensor::full(x.dtype(), &[], fill), &window_padding(window))
 }
 
 /// The elements at `offset` in each window of the padded operand.

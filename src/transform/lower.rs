@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::Env;
+use super::{Env, map_functions, resolve};
 use crate::array::DType;
 use crate::graph::*;
 
@@ -16,7 +16,7 @@ pub fn lower(outputs: &[Tensor]) -> Vec<Tensor> {
     let twins = twins(&nodes);
     let mut env = Env::new();
     for node in &nodes {
-        let operands: Vec<Tensor> = node.operands.iter().map(|t| env.get(&t.key()).unwrap_or(t).clone()).collect();
+        let operands = resolve(&env, &node.operands);
         let changed = operands.iter().zip(&node.operands).any(|(a, b)| a.key() != b.key());
         let results = in_scope(node.scope.clone(), || match &node.op {
             Op::StopGradient => Some(operands.clone()),
@@ -42,22 +42,17 @@ pub fn lower(outputs: &[Tensor]) -> Vec<Tensor> {
                 }
                 Some(results)
             }
-            Op::While { cond, body, consts } => {
-                let op = Op::While { cond: lowered(cond), body: lowered(body), consts: *consts };
-                Some(Tensor::apply(op, operands.clone()))
-            }
-            Op::Conditional { branches } => {
-                let op = Op::Conditional { branches: branches.iter().map(lowered).collect() };
-                Some(Tensor::apply(op, operands.clone()))
-            }
-            _ if changed => Some(Tensor::apply(node.op.clone(), operands.clone())),
-            _ => None,
+            op => match map_functions(op, &mut lowered) {
+                Some(op) => Some(Tensor::apply(op, operands.clone())),
+                None if changed => Some(Tensor::apply(op.clone(), operands.clone())),
+                None => None,
+            },
         });
         for (i, t) in results.into_iter().flatten().enumerate() {
             env.entry((node.id, i)).or_insert(t);
         }
     }
-    outputs.iter().map(|t| env.get(&t.key()).unwrap_or(t).clone()).collect()
+    resolve(&env, outputs)
 }
 
 /// A function is lowered while it is closed: once in place, its graph would be the whole graph around it.

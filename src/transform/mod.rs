@@ -76,7 +76,12 @@ pub fn substitute(outputs: &[Tensor], pairs: &[(Tensor, Tensor)]) -> Vec<Tensor>
         Ok(Tensor::apply(node.op.clone(), operands).into_iter().map(Some).collect())
     });
     let Ok(()) = infallible;
-    outputs.iter().map(|t| env.get(&t.key()).unwrap_or(t).clone()).collect()
+    resolve(&env, outputs)
+}
+
+/// The tensors, each replaced by its value where it has one.
+pub(crate) fn resolve(env: &Env, tensors: &[Tensor]) -> Vec<Tensor> {
+    tensors.iter().map(|t| env.get(&t.key()).unwrap_or(t).clone()).collect()
 }
 
 /// The node's operands, each replaced by its value where it has one.
@@ -92,7 +97,7 @@ pub(crate) type Replace<'a> = dyn FnMut(&Node, &[Tensor]) -> Option<Vec<Tensor>>
 pub(crate) fn rewrite(outputs: &[Tensor], replace: &mut Replace<'_>) -> Vec<Tensor> {
     let mut env = Env::new();
     for node in topological(outputs) {
-        let operands: Vec<Tensor> = node.operands.iter().map(|t| env.get(&t.key()).unwrap_or(t).clone()).collect();
+        let operands = resolve(&env, &node.operands);
         let changed = operands.iter().zip(&node.operands).any(|(a, b)| a.key() != b.key());
         let results = in_scope(node.scope.clone(), || {
             replace(&node, &operands).or_else(|| {
@@ -111,7 +116,7 @@ pub(crate) fn rewrite(outputs: &[Tensor], replace: &mut Replace<'_>) -> Vec<Tens
             env.insert((node.id, i), t);
         }
     }
-    outputs.iter().map(|t| env.get(&t.key()).unwrap_or(t).clone()).collect()
+    resolve(&env, outputs)
 }
 
 /// The operation with its inner functions mapped; None when it has none.

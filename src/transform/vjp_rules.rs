@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::control;
 use super::derivative::{self, Factor};
-use super::jvp::{dense, extremum_share, window_offsets, window_pad, window_slice};
-use crate::array::DType;
+use super::jvp::{dense, extremum_share, window_offsets, window_pad, window_padding, window_slice};
 use crate::error::{Error, Result};
 use crate::graph::*;
 
@@ -47,17 +46,7 @@ pub(super) fn vjp_rule(node: &Arc<Node>, cts: &[Option<Tensor>], below: &[bool])
         Op::Reshape { .. } => one(ct.reshape(x[0].dims())),
         Op::Transpose { perm } => one(ct.transpose(&inverse(perm))),
         Op::Reverse { dims } => one(ct.reverse(dims)),
-        Op::Slice { start, stride, .. } => {
-            let config: Vec<Padding> = (0..start.len())
-                .map(|i| {
-                    let (n, d) = (ct.dims()[i] as i64, x[0].dims()[i] as i64);
-                    let covered = if n == 0 { 0 } else { (n - 1) * stride[i] as i64 + 1 };
-                    let low = start[i] as i64;
-                    Padding { low, high: d - low - covered, interior: stride[i] - 1 }
-                })
-                .collect();
-            one(ct.pad_zeros(&config))
-        }
+        Op::Slice { start, stride, .. } => one(unslice(&ct, start, stride, x[0].dims())),
         Op::Pad { config } => {
             let inner = unpad(&ct, config, x[0].dims());
             let value = below[1].then(|| ct.sum_all() - inner.sum_all());
@@ -118,9 +107,7 @@ pub(super) fn vjp_rule(node: &Arc<Node>, cts: &[Option<Tensor>], below: &[bool])
             Ok(result)
         }
         Op::Sort { dim, descending } => {
-            let index = Tensor::iota(Shape::new(DType::I32, x[0].dims()), *dim);
-            let order = x[0].sort_by_key(&[index], *dim, *descending).swap_remove(1);
-            let back = order.argsort(*dim);
+            let back = x[0].sort_order(*dim, *descending).argsort(*dim);
             Ok(cts.iter().map(|ct| ct.as_ref().map(|ct| ct.take_along_axis(&back, *dim))).collect())
         }
         Op::OptimizationBarrier => {
@@ -183,6 +170,19 @@ fn dot_rhs(ct: &Tensor, x: &[Tensor], d: &DotDims, precision: Precision) -> Tens
     dot_lhs(&ct.transpose(&perm), &[x[1].clone(), x[0].clone()], &swapped, precision)
 }
 
+/// The transpose of a strided slice: its elements back at their places in zeros of shape `dims`.
+fn unslice(ct: &Tensor, start: &[usize], stride: &[usize], dims: &[usize]) -> Tensor {
+    let config: Vec<Padding> = (0..start.len())
+        .map(|i| {
+            let n = ct.dims()[i] as i64;
+            let covered = if n == 0 { 0 } else { (n - 1) * stride[i] as i64 + 1 };
+            let low = start[i] as i64;
+            Padding { low, high: dims[i] as i64 - low - covered, interior: stride[i] - 1 }
+        })
+        .collect();
+    ct.pad_zeros(&config)
+}
+
 /// The transpose of padding: the elements that came from the operand.
 fn unpad(ct: &Tensor, config: &[Padding], dims: &[usize]) -> Tensor {
     let edges: Vec<Padding> = config.iter().map(|p| Padding { low: -p.low, high: -p.high, interior: 0 }).collect();
@@ -218,23 +218,12 @@ fn windowed_cotangent(x: &Tensor, y: &Tensor, ct: &Tensor, window: &[Window]) ->
         offsets.iter().map(|o| window_slice(&padded, o, window, y.dims()).eq(y).convert(y.dtype())).collect();
     let count = at.iter().skip(1).fold(at[0].clone(), |sum, t| sum + t);
     let share = ct / count;
+    let stride: Vec<usize> = window.iter().map(|w| w.stride).collect();
     let mut total = padded.zeros_like();
     for (offset, at) in offsets.iter().zip(&at) {
-        let config: Vec<Padding> = window
-            .iter()
-            .enumerate()
-            .map(|(i, w)| {
-                let n = y.dims()[i] as i64;
-                let covered = if n == 0 { 0 } else { (n - 1) * w.stride as i64 + 1 };
-                let low = offset[i] as i64;
-                Padding { low, high: padded.dims()[i] as i64 - low - covered, interior: w.stride - 1 }
-            })
-            .collect();
-        total = total + (&share * at).pad_zeros(&config);
+        total = total + unslice(&(&share * at), offset, &stride, padded.dims());
     }
-    let config: Vec<Padding> =
-        window.iter().map(|w| Padding { low: w.low, high: w.high, interior: w.base_dilation - 1 }).collect();
-    unpad(&total, &config, x.dims())
+    unpad(&total, &window_padding(window), x.dims())
 }
 
 /// Transpose of writing `updates`: what stands where they were written, 0 for those that were dropped.

@@ -117,8 +117,14 @@ impl Tensor {
     /// Indices (`int32`) that would sort along `dim`, stable, as `jnp.argsort`.
     #[track_caller]
     pub fn argsort(&self, dim: usize) -> Tensor {
+        self.sort_order(dim, false)
+    }
+
+    /// [`Tensor::argsort`] in either direction.
+    #[track_caller]
+    pub(crate) fn sort_order(&self, dim: usize, descending: bool) -> Tensor {
         let index = Tensor::iota(Shape::new(DType::I32, self.dims()), dim);
-        self.sort_by_key(&[index], dim, false).swap_remove(1)
+        self.sort_by_key(&[index], dim, descending).swap_remove(1)
     }
 
     /// Euclidean norm over `dims`, which disappear. The derivative at 0 is 0 (the plain formula gives NaN there).
