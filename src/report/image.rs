@@ -58,8 +58,8 @@ impl Raster {
         let mut encoder = png::Encoder::new(&mut bytes, self.width as u32, self.height as u32);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
-        encoder.set_compression(png::Compression::Best);
-        encoder.set_adaptive_filter(png::AdaptiveFilterType::Adaptive);
+        encoder.set_compression(png::Compression::High);
+        encoder.set_filter(png::Filter::Adaptive);
         encoder.set_pixel_dims(dots_per_inch.map(|dpi| {
             let per_metre = (dpi / 0.0254).round() as u32;
             png::PixelDimensions { xppu: per_metre, yppu: per_metre, unit: png::Unit::Meter }
@@ -89,7 +89,7 @@ mod tests {
         let rgb: Vec<u8> = (0..5 * 4 * 3).map(|i| (i * 4) as u8).collect();
         let image = Raster::new(5, 4, rgb.clone()).expect("fits");
         let bytes = image.to_png(Some(300.0)).expect("encodes");
-        let mut reader = png::Decoder::new(bytes.as_slice()).read_info().expect("header");
+        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes.as_slice())).read_info().expect("header");
         assert_eq!(reader.info().pixel_dims.map(|d| d.xppu), Some(11811));
         let mut back = vec![0; reader.output_buffer_size()];
         reader.next_frame(&mut back).expect("pixels");
