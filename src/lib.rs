@@ -4,7 +4,9 @@
 pub mod analysis;
 pub mod array;
 pub mod cli;
+pub mod data;
 pub mod error;
+pub mod experiment;
 pub mod files;
 pub mod graph;
 pub mod interop;

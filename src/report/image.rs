@@ -91,7 +91,7 @@ mod tests {
         let bytes = image.to_png(Some(300.0)).expect("encodes");
         let mut reader = png::Decoder::new(std::io::Cursor::new(bytes.as_slice())).read_info().expect("header");
         assert_eq!(reader.info().pixel_dims.map(|d| d.xppu), Some(11811));
-        let mut back = vec![0; reader.output_buffer_size()];
+        let mut back = vec![0; reader.output_buffer_size().expect("fits")];
         reader.next_frame(&mut back).expect("pixels");
         assert_eq!(back, rgb);
         assert!(Raster::new(5, 4, vec![0; 59]).is_err() && Raster::new(0, 4, vec![]).is_err());

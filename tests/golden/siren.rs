@@ -104,7 +104,7 @@ fn five_adam_steps() {
         for (dtype, fast, tolerance) in [(DType::F64, false, 1e-5), (DType::F32, true, 5e-5)] {
             let (siren, weights) = network(&file, init, dtype);
             let omegas = weights.contains_key("omega0");
-            let options = StepOptions { adam: Adam::default(), dtype, fast_sine: fast, omegas };
+            let options = StepOptions { dtype, fast_sine: fast, omegas, ..StepOptions::default() };
             let program = regression_step(&siren, 64, &options).expect("a step program");
             let step = cpu().compile(&program).expect("compiles");
             let state = 3 * siren.parameters().len() + 1;

@@ -1,0 +1,133 @@
+//! What came of a run, as one row of a Parquet file, and of several runs together.
+
+use polars::prelude::{Column, DataFrame, DataType, NamedFrom, Series};
+
+use super::config::RunConfig;
+use crate::error::{Error, Result};
+use crate::report::Table;
+
+/// A run's results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Mean squared error over the training samples, by the final weights.
+    pub train_mse: f64,
+    /// The same over the evaluation samples.
+    pub eval_mse: f64,
+    /// 10 log10(Var(y) / MSE) over the evaluation samples, in dB.
+    pub snr_db: f64,
+    /// The step it stopped at because a number was no longer finite.
+    pub stopped: Option<usize>,
+    /// Training losses before each update.
+    pub losses: Vec<f32>,
+    /// Seconds of training in the process that finished it, shared by the runs of a batch.
+    pub seconds: f64,
+    /// Runs in its batch.
+    pub batch: usize,
+}
+
+impl Outcome {
+    /// Arithmetic mean of the pre-update losses; infinite for a run that stopped.
+    pub fn mean_loss(&self) -> f64 {
+        self.average(|v| v, |v| v)
+    }
+
+    /// Geometric mean of the pre-update losses; infinite for a run that stopped.
+    pub fn geometric_mean_loss(&self) -> f64 {
+        self.average(f64::ln, f64::exp)
+    }
+
+    fn average(&self, to: impl Fn(f64) -> f64, from: impl Fn(f64) -> f64) -> f64 {
+        match self.stopped {
+            Some(_) => f64::INFINITY,
+            None => from(self.losses.iter().map(|l| to(f64::from(*l))).sum::<f64>() / self.losses.len() as f64),
+        }
+    }
+
+    /// One row: the configuration's main numbers and all of it as JSON, then the results.
+    pub fn row(&self, config: &RunConfig, hash: &str, device: &str) -> Result<Table> {
+        let json = serde_json::to_string(config).map_err(|e| Error::numeric("configuration", e))?;
+        let text = |name: &str, value: &str| Column::new(name.into(), [value]);
+        let number = |name: &str, value: f64| Column::new(name.into(), [value]);
+        let whole = |name: &str, value: usize| Column::new(name.into(), [value as i64]);
+        let color = config.field.color.map(|c| format!("{c:?}").to_lowercase()).unwrap_or_default();
+        let losses = Series::new("losses".into(), self.losses.as_slice());
+        Table::new(
+            config.describe(),
+            vec![
+                text("hash", hash),
+                text("field", &config.field.name),
+                text("color", &color),
+                text("init", &config.method.init),
+                Column::new("omega0".into(), [config.method.omega0]),
+                whole("width", config.width),
+                whole("hidden", config.hidden),
+                whole("steps", config.steps),
+                whole("seed", config.seed as usize),
+                number("learning_rate", config.learning_rate),
+                number("matrix_rate", config.matrix_rate),
+                number("output_scale", config.output_scale),
+                number("train_mse", self.train_mse),
+                number("eval_mse", self.eval_mse),
+                number("snr_db", self.snr_db),
+                number("mean_loss", self.mean_loss()),
+                number("geometric_mean_loss", self.geometric_mean_loss()),
+                Column::new("stopped".into(), [self.stopped.map(|s| s as i64)]),
+                number("seconds", self.seconds),
+                whole("batch", self.batch),
+                text("device", device),
+                text("config", &json),
+                Column::new("losses".into(), [losses]),
+            ],
+        )
+    }
+
+    /// Back from [`Outcome::row`].
+    ///
+    /// **Errors** name the column that is missing.
+    pub fn from_row(row: &DataFrame) -> Result<Self> {
+        let missing = |name: &str| Error::numeric("result of a run", format!("has no column `{name}`"));
+        let value = |name: &str| row.column(name).ok().and_then(|c| c.get(0).ok()).ok_or_else(|| missing(name));
+        let number = |name: &str| value(name).map(|v| v.try_extract::<f64>().unwrap_or(f64::NAN));
+        let losses = row.column("losses").ok().and_then(|c| c.list().ok()).and_then(|l| l.get_as_series(0));
+        let losses = losses.and_then(|s| s.cast(&DataType::Float32).ok()).ok_or_else(|| missing("losses"))?;
+        let losses = losses.f32().map_err(|_| missing("losses"))?;
+        Ok(Outcome {
+            train_mse: number("train_mse")?,
+            eval_mse: number("eval_mse")?,
+            snr_db: number("snr_db")?,
+            stopped: value("stopped")?.try_extract::<i64>().ok().map(|s| s as usize),
+            losses: losses.iter().map(|l| l.unwrap_or(f32::NAN)).collect(),
+            seconds: number("seconds")?,
+            batch: number("batch")? as usize,
+        })
+    }
+}
+
+/// Mean and standard error over seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard error of the mean; NaN for a single value.
+    pub error: f64,
+    /// Sample standard deviation; NaN for a single value.
+    pub deviation: f64,
+}
+
+impl Summary {
+    /// Of at least one value.
+    pub fn of(values: &[f64]) -> Self {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        Summary { mean, error: (variance / n).sqrt(), deviation: variance.sqrt() }
+    }
+
+    /// `10.28 ± 0.31`, or the mean alone where there is one value.
+    pub fn text(&self, decimals: usize) -> String {
+        match self.error.is_finite() {
+            true => format!("{:.decimals$} ± {:.decimals$}", self.mean, self.error),
+            false => format!("{:.decimals$}", self.mean),
+        }
+    }
+}
