@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Checks ./setup and python/setup_native.py in a temporary copy: small made-up wheels and a made-up pip stand for the
-# real ones, the rest is the real thing. One line per check; exit code 1 when one fails. Takes some seconds, no network.
+# Checks ./setup, python/setup_native.py and python/setup_data.py in a temporary copy: small made-up wheels and a made-up
+# pip stand for the real ones, the rest is the real thing. One line per check; exit code 1 when one fails. Takes some
+# seconds, no network.
 set -uo pipefail
 source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-unset XLA_EXTENSION_DIR PYTHONPATH VIRTUAL_ENV
+unset XLA_EXTENSION_DIR SINEXP_DATA PYTHONPATH VIRTUAL_ENV
 work=$(mktemp -d)
 mounted=
 cleanup() {
@@ -32,8 +33,19 @@ attempt() {
     "$@" >"$work/out" 2>&1
     code=$?
 }
+# killed_at NAME COMMAND...: an attempt that is killed once the download of NAME has begun
+killed_at() {
+    local name=$1 tries=600 group
+    shift
+    setsid "$@" >"$work/out" 2>&1 &
+    group=$!
+    until [ "$(tail -n 1 "$work/downloads")" = "$name" ] || [ $((tries -= 1)) = 0 ]; do sleep 0.1; done
+    kill -KILL -- "-$group"
+    { wait $group; } 2>/dev/null
+    code=$?
+}
 
-# --- wheels: the parts that setup_native.py looks for, some kilobytes each
+# --- wheels: the parts that setup_native.py and setup_data.py look for, some kilobytes each
 wheels=$work/wheels
 mkdir -p "$wheels" "$work/parts"
 cat >"$work/parts/blas.cc" <<'CODE'
@@ -43,9 +55,11 @@ extern "C" int (*const function_pointer)() = scipy_dgesdd_;
 int *data_pointer = &data;
 CODE
 c++ -shared -fPIC "$work/parts/blas.cc" -o "$work/parts/libscipy_openblas.so" || exit 1
-python3 - "$work" >"$work/sums" <<'PYTHON'
+PYTHONDONTWRITEBYTECODE=1 python3 - "$work" "$source_root" >"$work/sums" <<'PYTHON' || exit 1
 import hashlib, os, sys, zipfile
 work = sys.argv[1]
+sys.path.insert(0, f"{sys.argv[2]}/python")
+from setup_data import IMAGES as pictures
 library = open(f"{work}/parts/libscipy_openblas.so", "rb").read()
 header = b"#include <cstdint>\ntemplate <typename T> struct DenseMapInfo<T *> {\n};\n"
 parts = {
@@ -62,7 +76,11 @@ parts = {
     },
     "scipy_openblas32-0.3.34.481.3": {"scipy_openblas32/lib/libscipy_openblas.so": library},
     "libclang-18.1.1": {"clang/native/libclang.so": library},
+    "scikit_image-0.26.0": {f"skimage/data/{name}": name.encode() for name in pictures},
 }
+with open(f"{work}/picture_sums", "w") as sums:
+    for name in pictures:
+        print(name, hashlib.sha256(name.encode()).hexdigest(), file=sums)
 for name, files in parts.items():
     path = f"{work}/wheels/{name}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -95,11 +113,14 @@ new() {
     root=$1
     mkdir -p "$root/python" "$root/src/runtime/shim"
     cp "$source_root/setup" "$root/"
-    cp "$source_root"/python/{setup_native.py,bind_functions.py,requirements.txt} "$root/python/"
+    cp "$source_root"/python/{setup_native.py,setup_data.py,bind_functions.py,requirements.txt} "$root/python/"
     printf '#include "xla/api.h"\nint registry() { return answer(); }\n' >"$root/src/runtime/shim/pjrt_registry.cc"
     while read -r name sum; do
-        sed -i -E "s/(Wheel\\(\"$name\", \"[^\"]*\", \")[0-9a-f]*/\\1$sum/" "$root/python/setup_native.py"
+        sed -i -E "s/(Wheel\\(\"$name\", \"[^\"]*\", \")[0-9a-f]*/\\1$sum/" "$root"/python/setup_{native,data}.py
     done <"$work/sums"
+    while read -r name sum; do
+        sed -i -E "s/(\"$name\": \")[0-9a-f]*/\\1$sum/" "$root/python/setup_data.py"
+    done <"$work/picture_sums"
     : >"$work/downloads"
 }
 whole() { [ -f "$root/.xla/stamp" ] && [ -f "$root/.xla/lib/libpjrt_registry.a" ] && [ -f "$root/.xla/libclang/lib/libclang.so" ]; }
@@ -154,7 +175,7 @@ attempt "$root/setup" true
 truncated() { [ $code = 0 ] && whole && said 'cut off or damaged' && downloads 3 && ! grep -q libclang "$work/downloads"; }
 check "wheel cut off earlier is fetched again, a whole one is kept" truncated
 new "$work/d"
-{ attempt env CHECK_DELAY_tensorflow_cpu=60 timeout -s KILL 2 "$root/setup" true; } 2>/dev/null
+CHECK_DELAY_tensorflow_cpu=60 killed_at tensorflow_cpu "$root/setup" true
 killed() { [ $code -ne 0 ] && nothing && [ "$(tail -n 1 "$work/downloads")" = tensorflow_cpu ]; }
 check "killed while downloading: nothing half-installed" killed
 attempt "$root/setup" true
@@ -173,6 +194,55 @@ mkdir -p "$work/official/lib"
 attempt env XLA_EXTENSION_DIR="$work/official" "$root/setup" true
 honoured() { [ $code = 0 ] && [ -f "$root/.xla/stamp" ] && [ ! -e "$root/.xla/include" ] && downloads 2; }
 check "an official XLA_EXTENSION_DIR is honoured: only OpenBLAS and libclang are fetched" honoured
+
+# --- the pictures
+new "$work/j"
+images=$root/.data/images
+pictures() {
+    (cd "$images" && [ "$(ls | wc -l)" = 9 ] && [ "$(cat ./*.png ./*.jpg | wc -c)" = 89 ]) &&
+        [ ! -e "$root/.data/download.partial" ] && [ ! -e "$root/.data/images.partial" ]
+}
+attempt "$root/setup" --data sh -c 'echo "got: $*"; exit 7' name one
+data() { [ $code = 7 ] && whole && downloads 5 && pictures && said '^got: one$'; }
+check "--data fetches the pictures, then runs COMMAND" data
+attempt "$root/setup" --data true
+again() { [ $code = 0 ] && lines 0 && downloads 5; }
+check "a second --data does nothing" again
+rm "$images/brick.png"
+echo "cut off" >"$images/camera.png"
+echo "mine" >"$root/.data/gt_bach.wav"
+attempt "$root/setup" --data true
+mended() { [ $code = 0 ] && downloads 6 && pictures && [ "$(cat "$root/.data/gt_bach.wav")" = mine ]; }
+check "a picture lost or damaged is fetched again, the user's own files stay" mended
+echo "# changed" >>"$root/python/setup_data.py"
+attempt "$root/setup" --data true
+kept() { [ $code = 0 ] && downloads 6 && pictures && "$root/setup" --data true; }
+check "a changed recipe keeps the pictures that are right" kept
+attempt env -C "$work" SINEXP_DATA=elsewhere "$root/setup" --data true
+elsewhere() { [ $code = 0 ] && downloads 7 && [ -f "$work/elsewhere/images/stamp" ]; }
+check "SINEXP_DATA names another folder" elsewhere
+rm -r "$root/.data"
+sed -i -E 's/("coffee.png": ")[0-9a-f]{4}/\10000/' "$root/python/setup_data.py"
+attempt "$root/setup" --data echo ran
+picture() {
+    [ $code = 1 ] && lines 2 && ! said '^ran' && [ -z "$(ls "$images")" ] &&
+        said 'skimage/data/coffee.png of scikit_image.* not the expected'
+}
+check "a picture with the wrong checksum: refused, exit code 1, nothing installed" picture
+rm -r "$root/.data"
+: >"$work/downloads"
+CHECK_DELAY_scikit_image=60 killed_at scikit_image "$root/setup" --data true
+interrupted() { [ $code = 137 ] && [ -d "$images" ] && [ -z "$(ls "$images")" ]; }
+check "killed while downloading the pictures: nothing half-installed" interrupted
+sum=$(sed -n 's/coffee.png //p' "$work/picture_sums")
+sed -i -E "s/(\"coffee.png\": \")[0-9a-f]*/\1$sum/" "$root/python/setup_data.py"
+attempt "$root/setup" --data true
+taken_up() { [ $code = 0 ] && pictures; }
+check "the next run takes it up" taken_up
+touch "$work/file"
+attempt env SINEXP_DATA="$work/file" "$root/setup" --data echo ran
+file() { [ $code = 1 ] && lines 1 && said "$work/file" && ! said '^ran' && ! said Traceback; }
+check "SINEXP_DATA names a file: one line, exit code 1" file
 
 # --- what is missing
 if [ "$(id -u)" = 0 ] && mkdir "$work/small" && mount -t tmpfs -o size=24m none "$work/small" 2>/dev/null; then

