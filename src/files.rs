@@ -59,6 +59,17 @@ pub fn ensure_writable_folder(folder: impl AsRef<Path>) -> Result<()> {
     Ok(())
 }
 
+/// Removes a file; one that is not there is no error.
+pub fn remove(path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != ErrorKind::NotFound => {
+            Err(Error::file(path, format!("cannot be removed: {}", reason(&e))))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

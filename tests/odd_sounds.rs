@@ -204,7 +204,7 @@ fn what_is_written_is_read_back() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let path = folder.path().join("a.wav");
     let samples: Vec<f64> = (0..1000).map(|i| f64::from((f64::from(i) * 0.37).sin() as f32)).collect();
-    write_wav(&path, &samples, 22050).expect("written");
+    write_wav(&path, &samples, 22050, Encoding::Float32).expect("written");
     let sound = Sound::read(&path).expect("read");
     assert_eq!((&sound.samples, sound.rate), (&samples, 22050));
     assert_eq!(sound.about, "WAV, 32-bit float, mono, 22050 Hz, 0.0454 s");
@@ -212,7 +212,7 @@ fn what_is_written_is_read_back() {
     let want: Vec<f64> = samples.iter().map(|v| v / largest).collect();
     assert_eq!(sound.normalized().expect("not silent"), want);
     let refused = |samples: &[f64], rate: u32, words: &str| {
-        let error = write_wav(&path, samples, rate).expect_err(words).to_string();
+        let error = write_wav(&path, samples, rate, Encoding::Float32).expect_err(words).to_string();
         assert!(error.contains(words), "{error}");
     };
     refused(&[], 8000, "0 samples");

@@ -60,11 +60,20 @@ impl Sound {
     }
 }
 
-/// Writes `samples` as a WAV file of one channel of 32-bit floats. `rate` is in samples per second.
+/// How the samples of a WAV file are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// 32-bit floats, as they are.
+    Float32,
+    /// 16-bit integers, clipped to [-1, 1]: what every player and browser plays.
+    Int16,
+}
+
+/// Writes `samples` as a WAV file of one channel. `rate` is in samples per second.
 ///
 /// **Errors** when there are no samples or more than a WAV can hold, one is not finite as f32, the rate is zero or
 /// above 2^30, or the file cannot be written.
-pub fn write_wav(path: impl AsRef<Path>, samples: &[f64], rate: u32) -> Result<()> {
+pub fn write_wav(path: impl AsRef<Path>, samples: &[f64], rate: u32, encoding: Encoding) -> Result<()> {
     let path = path.as_ref();
     let fail = |reason: String| Error::file(path, format!("cannot be written: {reason}"));
     // hound computes the file's length and its bytes per second in u32, unchecked.
@@ -77,10 +86,17 @@ pub fn write_wav(path: impl AsRef<Path>, samples: &[f64], rate: u32) -> Result<(
     if let Some((at, value)) = samples.iter().enumerate().find(|(_, v)| !(**v as f32).is_finite()) {
         return Err(fail(format!("sample {at} is {value}; a sound has finite samples only")));
     }
-    let spec = WavSpec { channels: 1, sample_rate: rate, bits_per_sample: 32, sample_format: SampleFormat::Float };
+    let (bits_per_sample, sample_format) = match encoding {
+        Encoding::Float32 => (32, SampleFormat::Float),
+        Encoding::Int16 => (16, SampleFormat::Int),
+    };
+    let spec = WavSpec { channels: 1, sample_rate: rate, bits_per_sample, sample_format };
     let mut bytes = Vec::with_capacity(4 * samples.len() + 128);
     let written = WavWriter::new(Cursor::new(&mut bytes), spec).and_then(|mut writer| {
-        samples.iter().try_for_each(|v| writer.write_sample(*v as f32))?;
+        samples.iter().try_for_each(|v| match encoding {
+            Encoding::Float32 => writer.write_sample(*v as f32),
+            Encoding::Int16 => writer.write_sample((v.clamp(-1.0, 1.0) * f64::from(i16::MAX)).round() as i16),
+        })?;
         writer.finalize()
     });
     written.map_err(|e| fail(e.to_string()))?;

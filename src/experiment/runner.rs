@@ -11,10 +11,10 @@ use super::field::Field;
 use super::outcome::Outcome;
 use crate::array::Array;
 use crate::cli::Progress;
-use crate::data::audio::write_wav;
+use crate::data::audio::{Encoding, write_wav};
 use crate::data::image::write_png;
 use crate::error::{Error, Result};
-use crate::files::ensure_writable_folder;
+use crate::files::{ensure_writable_folder, remove};
 use crate::interop::safetensors::{self, Tensors};
 use crate::nn::siren::Siren;
 use crate::runtime::Device;
@@ -195,12 +195,7 @@ impl Runner {
             let outcome = Outcome { batch: batch.len(), ..outcome };
             self.store.put(hash, &outcome.row(config, hash, &self.device())?)?;
         }
-        match std::fs::remove_file(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::file(&path, format!("cannot be removed: {}", crate::files::reason(&e))))
-            }
-            _ => Ok(()),
-        }
+        remove(&path)
     }
 
     /// Measures a trained network and writes what is kept of it.
@@ -223,8 +218,9 @@ impl Runner {
             match field.rate {
                 Some(rate) => write_wav(
                     &self.store.path(hash, "wav"),
-                    &eval.iter().map(|v| f64::from(*v)).collect::<Vec<_>>(),
+                    &eval.iter().map(|v| f64::from(*v)).map(|v| if v.is_finite() { v } else { 0.0 }).collect::<Vec<_>>(),
                     rate,
+                    Encoding::Float32,
                 )?,
                 None => {
                     let write = |suffix: &str, values: &Array2<f32>, shape: &[usize]| {

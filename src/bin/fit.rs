@@ -1,0 +1,262 @@
+//! Fits a person's own picture or sound with a sine network and writes everything that comes of it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use ndarray::Array2;
+use polars::prelude::Column;
+use serde_json::json;
+use sinexp::array::Array;
+use sinexp::cli::{self, Progress, RunRecord};
+use sinexp::data::audio::{Encoding, write_wav};
+use sinexp::data::image::{Alpha, write_png};
+use sinexp::error::{Error, Result};
+use sinexp::experiment::{Color, Field, METHODS, Method, PAPER_OMEGA0, RunConfig, field_of_file};
+use sinexp::files::{ensure_writable_folder, remove};
+use sinexp::interop::safetensors::{self, Tensors};
+use sinexp::report::fitting::{FitColumn, fit_figure};
+use sinexp::report::sound::{SoundRow, sound_figure};
+use sinexp::report::{Table, TableFormat};
+use sinexp::runtime::{Device, set_verbose, tune_allocator};
+use sinexp::train::sweep::stable_hash;
+use sinexp::train::{Evaluator, Trainer, Training, Weights, mean_squared_error, snr_db};
+
+/// Fits a picture (PNG, JPEG) or a sound (WAV) with a sine network, by full-batch Adam.
+///
+/// Writes the weights, the reconstruction, the training losses, a comparison figure and a record into --out, and prints
+/// training and evaluation error. A run that was stopped goes on where it was when called again with the same options.
+#[derive(Parser, Debug)]
+#[command(name = "fit", version, allow_negative_numbers = true)]
+struct Arguments {
+    /// The picture or sound
+    file: PathBuf,
+    /// Folder for results; made if need be
+    #[arg(long, value_name = "FOLDER")]
+    out: PathBuf,
+    /// Initialisation
+    #[arg(long, value_name = "NAME", default_value = "uniform-mm",
+          value_parser = clap::builder::PossibleValuesParser::new(METHODS))]
+    init: String,
+    /// Channels of a picture [default: gray for a gray one, else rgb]
+    #[arg(long, value_enum)]
+    color: Option<Color>,
+    /// What shows through transparent pixels: white, black or R,G,B from 0 to 255 [default: refuse such pictures]
+    #[arg(long, value_name = "COLOUR", value_parser = parse_background)]
+    background: Option<Background>,
+    /// Largest dimension of a picture's training grid; 0: as it is
+    #[arg(long, value_name = "PIXELS", default_value = "128", value_parser = clap::value_parser!(u64).range(0..=4096))]
+    train_size: u64,
+    /// Largest dimension of a picture's evaluation grid and reconstruction; 0: as it is
+    #[arg(long, value_name = "PIXELS", default_value = "512", value_parser = clap::value_parser!(u64).range(0..=8192))]
+    eval_size: u64,
+    /// Width N
+    #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u64).range(2..=8192))]
+    width: u64,
+    /// Hidden layers L after the input layer
+    #[arg(long, value_name = "L", default_value = "5", value_parser = clap::value_parser!(u64).range(1..=256))]
+    hidden: u64,
+    /// Adam steps
+    #[arg(long, value_name = "COUNT", default_value = "500", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    steps: u64,
+    /// Learning rate
+    #[arg(long, value_name = "RATE", default_value_t = 3e-4)]
+    learning_rate: f64,
+    /// Frequency of the input layer, for initialisations that have one [default: 64 pi / sqrt 6; for a sound 30]
+    #[arg(long, value_name = "OMEGA")]
+    omega0: Option<f64>,
+    /// Frequency of the hidden layers, for initialisations that have one
+    #[arg(long, value_name = "OMEGA", default_value_t = 1.0)]
+    omega_h: f64,
+    /// Standard deviation of the positional encoding's frequencies, for tanh-pe
+    #[arg(long, value_name = "SIGMA", default_value_t = 32.0)]
+    sigma: f64,
+    /// Seed of the initial weights
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+    /// Seconds between checkpoints
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+    checkpoint_every: f64,
+    /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+    /// Shows XLA's own messages
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+/// Samples per block of the gradient's sum: larger fields need no more memory than this many samples.
+const BLOCK: usize = 16_384;
+
+/// Steps between two looks at the clock.
+const STRIDE: usize = 16;
+
+fn main() -> ExitCode {
+    tune_allocator();
+    cli::run(|arguments: Arguments| Ok(fit(&arguments)?))
+}
+
+fn fit(arguments: &Arguments) -> Result<()> {
+    set_verbose(arguments.verbose);
+    let positive = |option: &str, value: f64| match value.is_finite() && value > 0.0 {
+        true => Ok(()),
+        false => Err(Error::argument(option, value, "give a positive number")),
+    };
+    positive("--learning-rate", arguments.learning_rate)?;
+    positive("--omega-h", arguments.omega_h)?;
+    positive("--sigma", arguments.sigma)?;
+    positive("--omega0", arguments.omega0.unwrap_or(1.0))?;
+    positive("--checkpoint-every", arguments.checkpoint_every.max(f64::MIN_POSITIVE))?;
+    let alpha = arguments.background.map_or(Alpha::Refuse, |b| Alpha::Over(b.0));
+    let sizes = (arguments.train_size as usize, arguments.eval_size as usize);
+    let field = field_of_file(&arguments.file, arguments.color, sizes, alpha)?;
+    let device = Device::open(&arguments.device)?;
+    let config = config(arguments, &field, &device);
+    // Whatever the person can have got wrong is found before anything is written.
+    let (siren, start) = (config.siren(&field)?, config.start(&field)?);
+    ensure_writable_folder(&arguments.out)?;
+    cli::say(&format!("{}: {}; {} training samples", arguments.file.display(), field.about, field.train.y.nrows()));
+    let mut record = RunRecord::new("fit", arguments.seed, &describe(&device));
+
+    let samples = field.train.y.nrows();
+    let trainer = Trainer::new(&device, &siren, samples, None, config.block)?;
+    let y = Array::from_ndarray(&field.train.y);
+    let checkpoint = arguments.out.join("checkpoint.safetensors");
+    let key = stable_hash(&config)?;
+    let mut training = match checkpoint.is_file() {
+        true => trainer.resume(&field.train.x, &y, &[start], &checkpoint, &key)?,
+        false => trainer.start(&field.train.x, &y, &[start])?,
+    };
+    if training.steps() > 0 {
+        cli::say(&format!("going on from step {} of {}", training.steps(), config.steps));
+    }
+    let stopped = train(&mut training, config.steps, &checkpoint, &key, arguments.checkpoint_every)?;
+
+    let weights = training.weights()?.remove(0);
+    let losses = training.losses()[0].clone();
+    drop(training);
+    let evaluator = Evaluator::new(&device, &siren, BLOCK.min(samples))?;
+    let train = evaluator.predict(&weights, &field.train.x)?;
+    let eval = if field.rate.is_some() { train.clone() } else { evaluator.predict(&weights, &field.eval().x)? };
+    let files = write(arguments, &config, &field, weights, &losses, (&train, &eval))?;
+    let (train_mse, eval_mse) = (mean_squared_error(&train, &field.train.y), mean_squared_error(&eval, &field.eval().y));
+    let (train_snr, eval_snr) = (snr_db(&field.train.y, train_mse), snr_db(&field.eval().y, eval_mse));
+    record.set("config", json!({ "run": config, "file": arguments.file, "about": field.about }));
+    record.set("result", json!({ "train_mse": train_mse, "eval_mse": eval_mse, "train_snr_db": train_snr,
+                                 "eval_snr_db": eval_snr, "steps": losses.len(), "stopped": stopped }));
+    record.set("files", json!(files));
+    record.write(&arguments.out)?;
+    cli::say(&format!("train MSE {train_mse:.4e}, SNR {train_snr:.2} dB; eval MSE {eval_mse:.4e}, SNR {eval_snr:.2} dB"));
+    cli::say(&format!("Written to {}: {}, run.json", arguments.out.display(), files.join(", ")));
+    match stopped {
+        Some(step) => {
+            let reason = format!(
+                "not finite at step {step}; the weights written are those before it; try a smaller --learning-rate"
+            );
+            Err(Error::numeric("training loss", reason))
+        }
+        None => remove(&checkpoint),
+    }
+}
+
+/// Takes the steps that are missing, with checkpoints; returns the step at which a number was no longer finite.
+fn train(training: &mut Training, steps: usize, checkpoint: &Path, key: &str, every: f64) -> Result<Option<usize>> {
+    let mut progress = Progress::new("fit", steps.saturating_sub(training.steps()).div_ceil(STRIDE).max(1) as u64);
+    let mut saved = Instant::now();
+    while training.steps() < steps && training.stopped()[0].is_none() {
+        training.advance(STRIDE.min(steps - training.steps()))?;
+        let loss = training.losses()[0].last().copied().unwrap_or(f32::NAN);
+        progress.step(&format!("step {}/{steps}, loss {loss:.3e}", training.steps()));
+        if saved.elapsed() >= Duration::from_secs_f64(every) {
+            training.save(checkpoint, key)?;
+            saved = Instant::now();
+        }
+    }
+    Ok(training.stopped()[0])
+}
+
+fn config(arguments: &Arguments, field: &Field, device: &Device) -> RunConfig {
+    let omega0 = arguments.omega0.unwrap_or(if field.rate.is_some() { 30.0 } else { PAPER_OMEGA0 });
+    RunConfig {
+        version: 1,
+        field: field.id.clone(),
+        method: Method::new(&arguments.init, omega0, arguments.omega_h, arguments.sigma, true),
+        width: arguments.width as usize,
+        hidden: arguments.hidden as usize,
+        steps: arguments.steps as usize,
+        seed: arguments.seed,
+        learning_rate: arguments.learning_rate,
+        matrix_rate: 1.0,
+        output_scale: 1.0,
+        eps: 1e-8,
+        block: Some(BLOCK).filter(|b| *b < field.train.y.nrows()),
+        platform: device.platform().to_lowercase(),
+    }
+}
+
+/// Weights, reconstruction, losses and figure; their names.
+fn write(
+    arguments: &Arguments,
+    config: &RunConfig,
+    field: &Field,
+    weights: Weights,
+    losses: &[f32],
+    (train, eval): (&Array2<f32>, &Array2<f32>),
+) -> Result<Vec<String>> {
+    let out = |name: &str| arguments.out.join(name);
+    let json = serde_json::to_string(config).map_err(|e| Error::numeric("configuration", e))?;
+    let metadata = [("config".to_owned(), json)].into();
+    safetensors::write(out("weights.safetensors"), &Tensors { tensors: weights, metadata })?;
+    let steps: Vec<i64> = (1..=losses.len() as i64).collect();
+    let columns = vec![Column::new("step".into(), steps), Column::new("loss".into(), losses)];
+    Table::new("Training loss before each step", columns)?.write(out("losses.parquet"), TableFormat::Parquet)?;
+    let snr = snr_db(&field.eval().y, mean_squared_error(eval, &field.eval().y));
+    let note = format!("{}: {}, N = {}, L = {}, {} steps", field.id.name, config.method.init, config.width, config.hidden, losses.len());
+    let (reconstruction, figure) = match field.rate {
+        Some(rate) => {
+            let undone: Vec<f64> = eval.iter().map(|v| f64::from(*v) * field.peak).collect();
+            write_wav(out("reconstruction.wav"), &undone, rate, Encoding::Int16)?;
+            let values = |y: &Array2<f32>| -> Vec<f64> { y.iter().map(|v| f64::from(*v)).collect() };
+            let row = SoundRow { id: config.method.init.clone(), prediction: values(eval), snr_db: snr };
+            let truth = values(&field.eval().y);
+            ("reconstruction.wav", sound_figure(&truth, rate, &[row], 1000.min(truth.len()), &note))
+        }
+        None => {
+            let shape = &field.eval().shape;
+            write_png(&out("reconstruction.png"), field.pixels(eval, shape)?.view())?;
+            let of = |y: &Array2<f32>, shape: &[usize]| field.raster(y, shape);
+            let truth = (of(&field.train.y, &field.train.shape)?, of(&field.eval().y, shape)?);
+            let column = FitColumn {
+                id: config.method.init.clone(),
+                train: of(train, &field.train.shape)?,
+                eval: of(eval, shape)?,
+                snr_db: snr,
+            };
+            let (h, w) = (shape[0], shape[1]);
+            let zoom = (h * 3 / 8, w * 3 / 8, h.div_ceil(4), w.div_ceil(4));
+            ("reconstruction.png", fit_figure((&truth.0, &truth.1), &[column], zoom, &note)?)
+        }
+    };
+    figure.write(out("comparison"))?;
+    let names = ["weights.safetensors", reconstruction, "losses.parquet", "comparison.png", "comparison.svg"];
+    Ok(names.map(str::to_owned).to_vec())
+}
+
+fn describe(device: &Device) -> String {
+    format!("{} ({}, {})", device.name(), device.platform(), device.platform_version())
+}
+
+/// Red, green and blue in [0, 1].
+#[derive(Clone, Copy, Debug)]
+struct Background([f64; 3]);
+
+fn parse_background(text: &str) -> Result<Background, String> {
+    let number = |t: &str| t.trim().parse::<u8>().ok().map(|v| f64::from(v) / 255.0);
+    match (text, text.split(',').map(number).collect::<Option<Vec<f64>>>().as_deref()) {
+        ("white", _) => Ok(Background([1.0; 3])),
+        ("black", _) => Ok(Background([0.0; 3])),
+        (_, Some(&[r, g, b])) => Ok(Background([r, g, b])),
+        _ => Err("give white, black or R,G,B from 0 to 255".into()),
+    }
+}
