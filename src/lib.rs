@@ -4,6 +4,7 @@
 pub mod analysis;
 pub mod array;
 pub mod cli;
+pub mod data;
 pub mod error;
 pub mod files;
 pub mod graph;
