@@ -1,4 +1,8 @@
-//! What a model is fitted to: sounds, pictures, and where their files are.
+//! Pictures and sounds: files in, samples on coordinate grids out.
 
 pub mod audio;
+pub mod color;
 pub mod datasets;
+pub mod grid;
+pub mod image;
+pub mod resize;
