@@ -89,7 +89,8 @@ for name, files in parts.items():
     print(name.split("-")[0].replace("_", "-"), hashlib.sha256(open(path, "rb").read()).hexdigest())
 PYTHON
 
-# --- pip: `download` copies the wheel it is asked for and writes a line to $work/downloads
+# --- pip: `download` copies the wheel it is asked for and writes a line to $work/downloads; `install` makes a Pillow
+# whose pictures are stored as their pixels
 mkdir -p "$work/stub/pip" "$work/broken/pip"
 touch "$work/stub/pip/__init__.py" "$work/broken/pip/__init__.py"
 cat >"$work/stub/pip/__main__.py" <<'PYTHON'
@@ -103,6 +104,21 @@ if "download" in sys.argv:
     target = sys.argv[sys.argv.index("--dest") + 1]
     os.makedirs(target, exist_ok=True)
     shutil.copy(glob.glob(f"{work}/wheels/{name}-*.whl")[0], target)
+elif "install" in sys.argv:
+    work, target = os.environ["CHECK_SETUP"], sys.argv[sys.argv.index("--target") + 1]
+    with open(f"{work}/downloads", "a") as log:
+        log.write(sys.argv[-1].split("==")[0] + "\n")
+    shutil.copytree(f"{work}/parts/PIL", f"{target}/PIL")
+PYTHON
+mkdir "$work/parts/PIL"
+touch "$work/parts/PIL/__init__.py"
+cat >"$work/parts/PIL/Image.py" <<'PYTHON'
+import contextlib, pathlib, types
+@contextlib.contextmanager
+def open(path):
+    pixels = pathlib.Path(path).read_bytes()
+    save = lambda target, icc_profile: pathlib.Path(target).write_bytes(pixels)
+    yield types.SimpleNamespace(tobytes=lambda: pixels, save=save)
 PYTHON
 echo 'raise SystemExit(1)' >"$work/broken/pip/__main__.py"
 export CHECK_SETUP=$work PYTHONPATH=$work/stub PYTHONDONTWRITEBYTECODE=1
@@ -121,6 +137,7 @@ new() {
     while read -r name sum; do
         sed -i -E "s/(\"$name\": \")[0-9a-f]*/\\1$sum/" "$root/python/setup_data.py"
     done <"$work/picture_sums"
+    sed -i -E "s/^(PIXELS = \")[0-9a-f]*/\1$(sed -n 's/hubble_deep_field.jpg //p' "$work/picture_sums")/" "$root/python/setup_data.py"
     : >"$work/downloads"
 }
 whole() { [ -f "$root/.xla/stamp" ] && [ -f "$root/.xla/lib/libpjrt_registry.a" ] && [ -f "$root/.xla/libclang/lib/libclang.so" ]; }
@@ -199,27 +216,31 @@ check "an official XLA_EXTENSION_DIR is honoured: only OpenBLAS and libclang are
 new "$work/j"
 images=$root/.data/images
 pictures() {
-    (cd "$images" && [ "$(ls | wc -l)" = 9 ] && [ "$(cat ./*.png ./*.jpg | wc -c)" = 89 ]) &&
+    (cd "$images" && [ "$(ls | wc -l)" = 10 ] && [ "$(cat ./*.png ./*.jpg | wc -c)" = 110 ] && sha256sum --check --status SHA256SUMS) &&
         [ ! -e "$root/.data/download.partial" ] && [ ! -e "$root/.data/images.partial" ]
 }
 attempt "$root/setup" --data sh -c 'echo "got: $*"; exit 7' name one
-data() { [ $code = 7 ] && whole && downloads 5 && pictures && said '^got: one$'; }
+data() { [ $code = 7 ] && whole && downloads 6 && pictures && said '^got: one$'; }
 check "--data fetches the pictures, then runs COMMAND" data
 attempt "$root/setup" --data true
-again() { [ $code = 0 ] && lines 0 && downloads 5; }
+again() { [ $code = 0 ] && lines 0 && downloads 6; }
 check "a second --data does nothing" again
 rm "$images/brick.png"
 echo "cut off" >"$images/camera.png"
 echo "mine" >"$root/.data/gt_bach.wav"
 attempt "$root/setup" --data true
-mended() { [ $code = 0 ] && downloads 6 && pictures && [ "$(cat "$root/.data/gt_bach.wav")" = mine ]; }
+mended() { [ $code = 0 ] && downloads 7 && pictures && [ "$(cat "$root/.data/gt_bach.wav")" = mine ]; }
 check "a picture lost or damaged is fetched again, the user's own files stay" mended
+echo "cut off" >"$images/hubble_deep_field.png"
+attempt "$root/setup" --data true
+decoded() { [ $code = 0 ] && downloads 8 && [ "$(tail -n 1 "$work/downloads")" = pillow ] && pictures; }
+check "a damaged decoded picture is decoded again, nothing else fetched" decoded
 echo "# changed" >>"$root/python/setup_data.py"
 attempt "$root/setup" --data true
-kept() { [ $code = 0 ] && downloads 6 && pictures && "$root/setup" --data true; }
+kept() { [ $code = 0 ] && downloads 8 && pictures && "$root/setup" --data true; }
 check "a changed recipe keeps the pictures that are right" kept
 attempt env -C "$work" SINEXP_DATA=elsewhere "$root/setup" --data true
-elsewhere() { [ $code = 0 ] && downloads 7 && [ -f "$work/elsewhere/images/stamp" ]; }
+elsewhere() { [ $code = 0 ] && downloads 10 && [ -f "$work/elsewhere/images/stamp" ]; }
 check "SINEXP_DATA names another folder" elsewhere
 rm -r "$root/.data"
 sed -i -E 's/("coffee.png": ")[0-9a-f]{4}/\10000/' "$root/python/setup_data.py"
@@ -239,6 +260,14 @@ sed -i -E "s/(\"coffee.png\": \")[0-9a-f]*/\1$sum/" "$root/python/setup_data.py"
 attempt "$root/setup" --data true
 taken_up() { [ $code = 0 ] && pictures; }
 check "the next run takes it up" taken_up
+rm -r "$root/.data"
+sed -i -E 's/^(PIXELS = ")[0-9a-f]{4}/\10000/' "$root/python/setup_data.py"
+attempt "$root/setup" --data echo ran
+pixels() {
+    [ $code = 1 ] && ! said '^ran' && ! said Traceback && said 'hubble_deep_field.png: sha256 of the pixels' &&
+        [ ! -e "$images/hubble_deep_field.png" ] && [ ! -e "$images/stamp" ] && [ ! -e "$root/.data/images.partial" ]
+}
+check "other pixels than the expected ones: refused, exit code 1, not installed" pixels
 touch "$work/file"
 attempt env SINEXP_DATA="$work/file" "$root/setup" --data echo ran
 file() { [ $code = 1 ] && lines 1 && said "$work/file" && ! said '^ran' && ! said Traceback; }

