@@ -1,10 +1,11 @@
 """Times the Rust side against JAX in one interleaved run; prints ratios of medians, ours / JAX.
 
-    .venv/bin/python benches/against_jax.py [step] [call] [spectrum] [--rounds 7]
+    .venv/bin/python benches/against_jax.py [step] [call] [narrow] [sweep] [spectrum] [--rounds 7] [--together 1]
 
 The machine may be shared and noisy, so each round times one and then the other, and only ratios are reported. Both
 sides are warmed up first (compilation is not timed, but for `spectrum`, where whole processes are). `step` is one
-training step of a SIREN, N 256, L 11, batch 16,384, Adam; `call` an empty-handed program of ten small arguments;
+training step of a SIREN, N 256, L 11, batch 16,384, Adam; `narrow` the same with N 16; `sweep` 21 of those with different
+omega0, ours `--together` at a time in one program, JAX's one after another; `call` an empty-handed program of ten small arguments;
 `spectrum` the whole default run of the binary against python/spectrum_jax.py.
 """
 
@@ -21,7 +22,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-REPEATS = {"step": 2, "call": 20_000}
+REPEATS = {"step": 2, "call": 20_000, "narrow": 64, "sweep": 4}
 
 
 class Side:
@@ -63,8 +64,9 @@ def report(case: str, ours: list[float], jax: list[float], memory: tuple[float, 
     )
 
 
-def interleaved(case: str, rounds: int, binary: str) -> None:
-    sides = [Side([binary, "--serve", case]), Side([sys.executable, "python/sides_jax.py", case])]
+def interleaved(case: str, rounds: int, binary: str, together: int) -> None:
+    ours = f"{case}:{together}" if case == "sweep" else case
+    sides = [Side([binary, "--serve", ours]), Side([sys.executable, "python/sides_jax.py", case])]
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
         for side, seconds in zip(sides, times):
@@ -102,17 +104,18 @@ def spectrum(rounds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", default=["step", "call", "spectrum"])
+    parser.add_argument("cases", nargs="*", default=["step", "call", "narrow", "sweep", "spectrum"])
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--together", type=int, default=1)
     arguments = parser.parse_args()
     binary = bench_binary()
     for case in arguments.cases:
         if case == "spectrum":
             spectrum(max(3, arguments.rounds // 2))
         elif case in REPEATS:
-            interleaved(case, arguments.rounds, binary)
+            interleaved(case, arguments.rounds, binary, arguments.together)
         else:
-            parser.error(f"unknown case {case}: step, call or spectrum")
+            parser.error(f"unknown case {case}: step, call, narrow, sweep or spectrum")
 
 
 if __name__ == "__main__":
