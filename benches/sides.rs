@@ -75,8 +75,7 @@ fn sweep(device: &Device, width: usize, runs: usize, together: usize) -> Result<
 /// One training step of a SIREN: N 256, L 11, 16,384 samples.
 fn step(device: &Device) -> Result<Case> {
     let siren = Siren::new(2, 256, 11, 1);
-    let step =
-        regression_step(&siren, 16384, &StepOptions { fast_sine: device.is_cpu(), ..StepOptions::default() })?;
+    let step = regression_step(&siren, 16384, &StepOptions { fast_sine: device.is_cpu(), ..StepOptions::default() })?;
     let keys = Key::new(0).split(step.inputs.len());
     let mut arguments = Vec::new();
     for ((name, shape), key) in step.inputs.iter().zip(keys) {

@@ -140,14 +140,20 @@ fn fit(arguments: &Arguments) -> Result<()> {
     let train = evaluator.predict(&weights, &field.train.x)?;
     let eval = if field.rate.is_some() { train.clone() } else { evaluator.predict(&weights, &field.eval().x)? };
     let files = write(arguments, &config, &field, weights, &losses, (&train, &eval))?;
-    let (train_mse, eval_mse) = (mean_squared_error(&train, &field.train.y), mean_squared_error(&eval, &field.eval().y));
+    let (train_mse, eval_mse) =
+        (mean_squared_error(&train, &field.train.y), mean_squared_error(&eval, &field.eval().y));
     let (train_snr, eval_snr) = (snr_db(&field.train.y, train_mse), snr_db(&field.eval().y, eval_mse));
     record.set("config", json!({ "run": config, "file": arguments.file, "about": field.about }));
-    record.set("result", json!({ "train_mse": train_mse, "eval_mse": eval_mse, "train_snr_db": train_snr,
-                                 "eval_snr_db": eval_snr, "steps": losses.len(), "stopped": stopped }));
+    record.set(
+        "result",
+        json!({ "train_mse": train_mse, "eval_mse": eval_mse, "train_snr_db": train_snr,
+                                 "eval_snr_db": eval_snr, "steps": losses.len(), "stopped": stopped }),
+    );
     record.set("files", json!(files));
     record.write(&arguments.out)?;
-    cli::say(&format!("train MSE {train_mse:.4e}, SNR {train_snr:.2} dB; eval MSE {eval_mse:.4e}, SNR {eval_snr:.2} dB"));
+    cli::say(&format!(
+        "train MSE {train_mse:.4e}, SNR {train_snr:.2} dB; eval MSE {eval_mse:.4e}, SNR {eval_snr:.2} dB"
+    ));
     cli::say(&format!("Written to {}: {}, run.json", arguments.out.display(), files.join(", ")));
     match stopped {
         Some(step) => {
@@ -212,7 +218,14 @@ fn write(
     let columns = vec![Column::new("step".into(), steps), Column::new("loss".into(), losses)];
     Table::new("Training loss before each step", columns)?.write(out("losses.parquet"), TableFormat::Parquet)?;
     let snr = snr_db(&field.eval().y, mean_squared_error(eval, &field.eval().y));
-    let note = format!("{}: {}, N = {}, L = {}, {} steps", field.id.name, config.method.init, config.width, config.hidden, losses.len());
+    let note = format!(
+        "{}: {}, N = {}, L = {}, {} steps",
+        field.id.name,
+        config.method.init,
+        config.width,
+        config.hidden,
+        losses.len()
+    );
     let (reconstruction, figure) = match field.rate {
         Some(rate) => {
             let undone: Vec<f64> = eval.iter().map(|v| f64::from(*v) * field.peak).collect();

@@ -75,8 +75,7 @@ pub fn run(arguments: &SirenArguments, preset: Sizes, wav: Option<&PathBuf>, str
     );
     let snr: Vec<Summary> =
         outcomes.iter().map(|o| Summary::of(&o.iter().map(|o| o.snr_db).collect::<Vec<_>>())).collect();
-    let mse: Vec<f64> =
-        outcomes.iter().map(|o| o.iter().map(|o| o.eval_mse).sum::<f64>() / o.len() as f64).collect();
+    let mse: Vec<f64> = outcomes.iter().map(|o| o.iter().map(|o| o.eval_mse).sum::<f64>() / o.len() as f64).collect();
     let labels: Vec<&str> = inits.iter().map(|i| method(i).map_or(i.as_str(), |(label, _)| label)).collect();
     let claims: Vec<&str> = inits.iter().map(|i| claim(i)).collect();
     let table = Table::new(

@@ -40,9 +40,8 @@ impl Cameraman {
         let mut runner = arguments.runner(self.name, Keep { fit: true, weights: true })?;
         let platform = runner.platform();
         let inits = arguments.methods(&INITS);
-        let config = |init: &String, seed: u64| {
-            arguments.config(&field, arguments.paper_method(init), &sizes, seed, &platform)
-        };
+        let config =
+            |init: &String, seed: u64| arguments.config(&field, arguments.paper_method(init), &sizes, seed, &platform);
         let configs: Vec<Vec<RunConfig>> =
             inits.iter().map(|init| sizes.seeds.iter().map(|seed| config(init, *seed)).collect()).collect();
         runner.run(self.name, &configs.concat(), |_| Ok(&field))?;
@@ -63,11 +62,8 @@ impl Cameraman {
         let table = self.table(&inits, &outcomes, &note)?;
         say(&table.to_string());
         let folder = arguments.folder(self.name);
-        let mut files = table.write_all(&folder, "table", &[
-            TableFormat::Csv,
-            TableFormat::Parquet,
-            TableFormat::Markdown,
-        ])?;
+        let mut files =
+            table.write_all(&folder, "table", &[TableFormat::Csv, TableFormat::Parquet, TableFormat::Markdown])?;
 
         // The figure shows the first seed.
         let (truth_train, truth_eval) =

@@ -189,7 +189,8 @@ pub fn run(arguments: &SirenArguments, grids: Grids) -> Result<()> {
 fn panels(curves: &[Curve], outcomes: &[Vec<Outcome>]) -> Vec<RatePanel> {
     let mut panels: Vec<RatePanel> = Vec::new();
     for (curve, outcomes) in curves.iter().zip(outcomes) {
-        let points = curve.configs.iter().map(|c| c.learning_rate).zip(outcomes.iter().map(Outcome::geometric_mean_loss));
+        let points =
+            curve.configs.iter().map(|c| c.learning_rate).zip(outcomes.iter().map(Outcome::geometric_mean_loss));
         let entry = (curve.width, points.collect());
         match panels.iter_mut().find(|p| p.id == curve.init && p.scaling == curve.scaling.label()) {
             Some(panel) => panel.curves.push(entry),

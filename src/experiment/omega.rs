@@ -100,7 +100,11 @@ impl OmegaSweep {
         for name in self.images {
             if name == "skin" && !arguments.image.iter().any(|(n, _)| n == name) {
                 // It is in no package.
-                say(&format!("{} is left out: {}", name, datasets::image(name, &[]).err().map(|e| e.to_string()).unwrap_or_default()));
+                say(&format!(
+                    "{} is left out: {}",
+                    name,
+                    datasets::image(name, &[]).err().map(|e| e.to_string()).unwrap_or_default()
+                ));
                 skipped.push(name);
                 continue;
             }
@@ -120,9 +124,8 @@ impl OmegaSweep {
                 std::iter::once(matched).chain(BASELINES.iter().map(|b| baseline(f, b))).collect::<Vec<_>>()
             })
             .collect();
-        runner.run(self.name, &lists.concat(), |c| {
-            Ok(fields.iter().find(|f| f.id == c.field).unwrap_or(&fields[0]))
-        })?;
+        runner
+            .run(self.name, &lists.concat(), |c| Ok(fields.iter().find(|f| f.id == c.field).unwrap_or(&fields[0])))?;
         let Some(outcomes) = collect(&runner, &lists)? else { return Ok(()) };
         let mut lists = lists.into_iter().zip(outcomes);
         let mut all = Vec::new();
@@ -201,13 +204,16 @@ impl OmegaSweep {
                 }));
             }
         }
-        Table::new(format!("{}: every run", self.title), vec![
-            Column::new("image".into(), rows.iter().map(|r| r.0).collect::<Vec<_>>()),
-            Column::new("init".into(), rows.iter().map(|r| r.1).collect::<Vec<_>>()),
-            Column::new("omega0".into(), rows.iter().map(|r| r.2).collect::<Vec<_>>()),
-            Column::new("train_mse".into(), rows.iter().map(|r| r.3).collect::<Vec<_>>()),
-            Column::new("test_mse".into(), rows.iter().map(|r| r.4).collect::<Vec<_>>()),
-        ])
+        Table::new(
+            format!("{}: every run", self.title),
+            vec![
+                Column::new("image".into(), rows.iter().map(|r| r.0).collect::<Vec<_>>()),
+                Column::new("init".into(), rows.iter().map(|r| r.1).collect::<Vec<_>>()),
+                Column::new("omega0".into(), rows.iter().map(|r| r.2).collect::<Vec<_>>()),
+                Column::new("train_mse".into(), rows.iter().map(|r| r.3).collect::<Vec<_>>()),
+                Column::new("test_mse".into(), rows.iter().map(|r| r.4).collect::<Vec<_>>()),
+            ],
+        )
     }
 
     fn figures(&self, all: &[Swept], runner: &Runner, folder: &Path, note: &str) -> Result<Vec<std::path::PathBuf>> {
@@ -236,7 +242,8 @@ impl OmegaSweep {
             rows.push(BestPicture { image: title, truth, methods });
         }
         let mut files = omega_figure(&panels, panels.len().min(4), note).write(folder.join("fig2"))?.to_vec();
-        files.extend(best_figure(&rows, note)?.write(folder.join(self.figure))?);
+        // As an SVG it would hold every pixel as a rectangle.
+        files.push(best_figure(&rows, note)?.write_png(folder.join(format!("{}.png", self.figure)))?);
         Ok(files)
     }
 }

@@ -221,7 +221,11 @@ impl Runner {
             match field.rate {
                 Some(rate) => write_wav(
                     &self.store.path(hash, "wav"),
-                    &eval.iter().map(|v| f64::from(*v)).map(|v| if v.is_finite() { v } else { 0.0 }).collect::<Vec<_>>(),
+                    &eval
+                        .iter()
+                        .map(|v| f64::from(*v))
+                        .map(|v| if v.is_finite() { v } else { 0.0 })
+                        .collect::<Vec<_>>(),
                     rate,
                     Encoding::Float32,
                 )?,

@@ -148,8 +148,8 @@ fn log_ticks(low: f64, high: f64, room: usize) -> Ticks {
     const BETWEEN: [f64; 8] = [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
     let decades = (last - first + 1).max(0) as usize;
     if decades < 2 {
-        let multiples: &'static [f64] =
-            if (high / low) < 4.0 { &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0] } else { &[1.0, 2.0, 5.0] };
+        let coarse: &'static [f64] = &[1.0, 2.0, 5.0];
+        let multiples = if steps(coarse).count() < 3 { &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0] } else { coarse };
         let round = |v: f64| format!("{v:.3e}").parse().unwrap_or(v);
         let major = steps(multiples).map(|v| (v, number(round(v)))).collect();
         return Ticks { major, minor: steps(&BETWEEN).collect() };

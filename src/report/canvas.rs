@@ -103,8 +103,10 @@ impl<DB: DrawingBackend> Canvas<DB> {
     pub(super) fn line(&mut self, points: &[At], color: Color, width: f64, dash: Dash) -> Result<()> {
         for piece in dashes(&thin(points), dash, width) {
             let style = self.shape(color, 1.0, width, false);
-            let pixels: Vec<_> = piece.iter().map(|p| self.pixel(*p)).collect();
-            done(self.backend.draw_path(pixels, &style))?;
+            for part in unfold(&piece) {
+                let pixels: Vec<_> = part.iter().map(|p| self.pixel(*p)).collect();
+                done(self.backend.draw_path(pixels, &style))?;
+            }
         }
         Ok(())
     }
@@ -195,6 +197,21 @@ fn thin(points: &[At]) -> Vec<At> {
         }
     }
     kept
+}
+
+/// A polyline cut where it turns by more than a right angle: plotters mitres the joins of thick strokes, and the mitre
+/// of a sharp turn is a long spike.
+fn unfold(points: &[At]) -> Vec<&[At]> {
+    let mut out = Vec::new();
+    let mut start = 0;
+    for (i, w) in points.windows(3).enumerate() {
+        if (w[1].0 - w[0].0) * (w[2].0 - w[1].0) + (w[1].1 - w[0].1) * (w[2].1 - w[1].1) < 0.0 {
+            out.push(&points[start..i + 2]);
+            start = i + 1;
+        }
+    }
+    out.push(&points[start..]);
+    out
 }
 
 /// The strokes of a dashed polyline.
@@ -305,6 +322,21 @@ mod tests {
         let strokes = dashes(&[(0.0, 0.0), (8.0, 0.0), (8.0, 4.0)], Dash::Dashed, 1.0);
         assert_eq!(strokes, [vec![(0.0, 0.0), (4.0, 0.0)], vec![(6.0, 0.0), (8.0, 0.0), (8.0, 2.0)]]);
         assert_eq!(dashes(&[(0.0, 0.0), (1.0, 0.0)], Dash::Solid, 1.0).len(), 1);
+    }
+
+    #[test]
+    fn sharp_turns_have_no_spikes() {
+        use plotters::prelude::BitMapBackend;
+        let (side, mut pixels) = (100usize, vec![255u8; 100 * 100 * 3]);
+        let mut canvas = Canvas::new(BitMapBackend::with_buffer(&mut pixels, (100, 100)), 10.0, 0.6);
+        let zigzag: Vec<At> = (0..30).map(|i| (3.5 + 0.1 * f64::from(i), if i % 2 == 0 { 4.0 } else { 6.0 })).collect();
+        canvas.line(&zigzag, Color::INK, 0.5, Dash::Solid).expect("draws");
+        canvas.finish().expect("draws");
+        let inked = |y: usize| pixels[y * side * 3..(y + 1) * side * 3].iter().any(|v| *v < 255);
+        let rows: Vec<usize> = (0..side).filter(|y| inked(*y)).collect();
+        // The stroke is 5 pixels wide, and nothing of it lies further from the points than that.
+        assert!(rows.first() >= Some(&35) && rows.first() <= Some(&41), "{rows:?}");
+        assert!(rows.last() <= Some(&65) && rows.last() >= Some(&59), "{rows:?}");
     }
 
     #[test]

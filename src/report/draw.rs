@@ -6,7 +6,7 @@ use super::axis::{Label, Span};
 use super::canvas::{Anchor, At, Canvas, Rect, Type, clip, text_width};
 use super::figure::{Figure, Mark};
 use super::layout::{Key, Layout, Place, SUPERSCRIPT, TICK, label_width, sample_width};
-use super::style::{Color, Dash, FRAME, LineStyle, Marker, NORMAL, SMALL};
+use super::style::{Color, Dash, FRAME, LineStyle, Marker, SMALL};
 use crate::error::Result;
 
 /// Height of a digit over the font size: what centres a tick label on its tick.
@@ -14,6 +14,9 @@ const DIGIT: f64 = 0.73;
 
 pub(super) fn draw<DB: DrawingBackend>(figure: &Figure, layout: &Layout, canvas: &mut Canvas<DB>) -> Result<()> {
     for (panel, place) in figure.panels.iter().zip(&layout.places) {
+        if panel.blank {
+            continue;
+        }
         if panel.image.is_none() {
             grid(place, canvas)?;
             for mark in &panel.marks {
@@ -22,13 +25,9 @@ pub(super) fn draw<DB: DrawingBackend>(figure: &Figure, layout: &Layout, canvas:
             ticks(place, canvas)?;
         }
         canvas.frame(&place.plot, Color::INK, FRAME)?;
-        if !panel.title.is_empty() {
-            let at = ((place.plot.left + place.plot.right) / 2.0, place.plot.top - 3.0);
-            canvas.text(&panel.title, at, &Type::new(NORMAL, Anchor::Center))?;
-        }
     }
-    for (text, at, upright) in layout.labels.iter().filter(|l| !l.0.is_empty()) {
-        canvas.text(text, *at, &Type { upright: *upright, ..Type::new(NORMAL, Anchor::Center) })?;
+    for (text, at, kind) in layout.labels.iter().filter(|l| !l.0.is_empty()) {
+        canvas.text(text, *at, kind)?;
     }
     for (key, (x, y), text) in &layout.legend {
         let indent = match key {

@@ -81,19 +81,42 @@ pub struct Panel {
     pub(super) y: Axis,
     pub(super) marks: Vec<Mark>,
     pub(super) image: Option<Raster>,
+    /// Bold text at the left, reading upwards; empty for none.
+    pub(super) row: String,
+    /// Takes its place in the grid and draws nothing.
+    pub(super) blank: bool,
+    /// Whether the ticks along x and y have numbers.
+    pub(super) numbers: (bool, bool),
 }
 
 impl Panel {
-    /// An empty panel.
+    /// An empty panel. A title may have several lines.
     pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
-        Panel { title: title.into(), x, y, marks: Vec::new(), image: None }
+        let (marks, row) = (Vec::new(), String::new());
+        Panel { title: title.into(), x, y, marks, image: None, row, blank: false, numbers: (true, true) }
     }
 
-    /// A panel that shows an image in its own proportions, without ticks; `caption` is written beneath.
+    /// A place in the grid left empty.
+    pub fn blank() -> Self {
+        Panel { blank: true, ..Panel::new("", Axis::linear(""), Axis::linear("")) }
+    }
+
+    /// A panel that shows an image in its own proportions, without ticks; `caption`, of one or more lines, is written
+    /// beneath.
     pub fn image(title: impl Into<String>, raster: Raster, caption: impl Into<String>) -> Self {
         let mut panel = Panel::new(title, Axis::linear(caption), Axis::linear(""));
         panel.image = Some(raster);
         panel
+    }
+
+    /// With the name of its row in bold at the left, reading upwards.
+    pub fn row_title(self, text: impl Into<String>) -> Self {
+        Panel { row: text.into(), ..self }
+    }
+
+    /// With numbers at the ticks along x and y, or without: for panels whose neighbours show the same range.
+    pub fn numbers(self, x: bool, y: bool) -> Self {
+        Panel { numbers: (x, y), ..self }
     }
 
     /// With one more thing drawn, over those before it.
@@ -111,10 +134,15 @@ impl Panel {
     pub fn star_at_minimum(self, color: Color, points: &[(f64, f64)]) -> Self {
         match points.iter().filter(|p| p.1.is_finite()).min_by(|a, b| a.1.total_cmp(&b.1)) {
             Some(&lowest) => {
-                self.mark(Mark::Points { points: vec![lowest], marker: Marker::Star, size: 5.0, color, label: None })
+                self.mark(Mark::Points { points: vec![lowest], marker: Marker::Star, size: 4.2, color, label: None })
             }
             None => self,
         }
+    }
+
+    /// Without ticks and numbers: an image, or nothing at all.
+    pub(super) fn bare(&self) -> bool {
+        self.blank || self.image.is_some()
     }
 
     pub(super) fn data(&self) -> impl Iterator<Item = (Option<f64>, f64)> {

@@ -1,5 +1,6 @@
 //! 8-bit colour images for panels and PNG files.
 
+use super::style::Color;
 use crate::error::{Error, Result};
 
 /// Row-major RGB pixels, three bytes each.
@@ -22,6 +23,67 @@ impl Raster {
                 format!("{} bytes given; it needs three for each pixel, and at least one pixel", rgb.len()),
             )),
         }
+    }
+
+    /// Pixels across.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Pixels down.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// All bytes: rows from the top, pixels from the left, red, green and blue.
+    pub fn rgb(&self) -> &[u8] {
+        &self.rgb
+    }
+
+    /// The part of `height` by `width` pixels whose first pixel is in row `top` and column `left`.
+    ///
+    /// **Errors** when it is empty or does not lie inside the image.
+    pub fn crop(&self, top: usize, left: usize, height: usize, width: usize) -> Result<Raster> {
+        let inside = |start: usize, length: usize, all: usize| {
+            length > 0 && start.checked_add(length).is_some_and(|end| end <= all)
+        };
+        if !inside(top, height, self.height) || !inside(left, width, self.width) {
+            return Err(Error::numeric(
+                "part of an image",
+                format!(
+                    "{height} by {width} pixels (rows by columns) from row {top} and column {left} do not lie in an \
+                     image of {} by {}; choose a smaller part",
+                    self.height, self.width
+                ),
+            ));
+        }
+        let row = |y: usize| &self.rgb[(y * self.width + left) * 3..(y * self.width + left + width) * 3];
+        Raster::new(width, height, (top..top + height).flat_map(row).copied().collect())
+    }
+
+    /// The image with a frame in `color` round the part that [`Raster::crop`] would take, and a thin white line round
+    /// that, so that it shows in grayscale too. The frame is about a sixtieth of the image thick; it lies outside the
+    /// part, except where the image ends.
+    pub fn outlined(&self, top: usize, left: usize, height: usize, width: usize, color: Color) -> Raster {
+        let long = self.width.max(self.height);
+        let (line, halo) = ((long / 60).max(1), (long / 180).max(1));
+        let span = |start: usize, length: usize, all: usize, room: usize| {
+            (start.saturating_sub(room).min(all), start.saturating_add(length).saturating_add(room).min(all))
+        };
+        let mut out = self.clone();
+        for (room, thick, color) in [(line + halo, halo, Color(255, 255, 255)), (line, line, color)] {
+            let (rows, columns) = (span(top, height, self.height, room), span(left, width, self.width, room));
+            for y in rows.0..rows.1 {
+                for x in columns.0..columns.1 {
+                    let depth = (y - rows.0).min(rows.1 - 1 - y).min(x - columns.0).min(columns.1 - 1 - x);
+                    if depth < thick {
+                        let at = (y * self.width + x) * 3;
+                        out.rgb[at..at + 3].copy_from_slice(&[color.0, color.1, color.2]);
+                    }
+                }
+            }
+        }
+        out
     }
 
     /// The image at another size: each new pixel is the mean of the old ones it covers, or the old one it lies in.
@@ -95,6 +157,36 @@ mod tests {
         reader.next_frame(&mut back).expect("pixels");
         assert_eq!(back, rgb);
         assert!(Raster::new(5, 4, vec![0; 59]).is_err() && Raster::new(0, 4, vec![]).is_err());
+    }
+
+    #[test]
+    fn a_part_is_the_pixels_it_names() {
+        let image = Raster::new(4, 3, (0..36).collect()).expect("fits");
+        let part = image.crop(1, 2, 2, 1).expect("inside");
+        assert_eq!((part.width(), part.height()), (1, 2));
+        assert_eq!(part.rgb(), [18, 19, 20, 30, 31, 32]);
+        for (top, left, height, width) in
+            [(0, 0, 4, 1), (0, 0, 1, 5), (2, 0, 2, 1), (0, 0, 0, 1), (usize::MAX, 0, 2, 1)]
+        {
+            assert!(image.crop(top, left, height, width).is_err());
+        }
+    }
+
+    #[test]
+    fn an_outline_leaves_its_inside_alone() {
+        let image = Raster::new(120, 90, vec![9; 120 * 90 * 3]).expect("fits");
+        let out = image.outlined(30, 40, 20, 25, Color(200, 1, 2));
+        assert_eq!(out.crop(30, 40, 20, 25).expect("inside"), image.crop(30, 40, 20, 25).expect("inside"));
+        let pixel = |y, x| out.crop(y, x, 1, 1).expect("inside").rgb().to_vec();
+        // 120 / 60 pixels of the colour, then one of white, on each side.
+        for (y, x) in [(28, 38), (29, 50), (51, 66), (40, 65)] {
+            assert_eq!(pixel(y, x), [200, 1, 2], "{y}, {x}");
+        }
+        assert_eq!((pixel(27, 50), pixel(40, 67), pixel(26, 50)), (vec![255; 3], vec![255; 3], vec![9; 3]));
+        // At the border the frame moves inwards instead of being lost.
+        let corner = image.outlined(0, 0, 10, 10, Color(200, 1, 2));
+        assert_eq!(corner.rgb()[..3], [200, 1, 2]);
+        assert_eq!(image.outlined(500, 500, 10, 10, Color(0, 0, 0)), image);
     }
 
     #[test]

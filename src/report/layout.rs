@@ -13,9 +13,15 @@ pub(super) const SAMPLE: f64 = 24.0;
 /// Size of a superscript, and how far it is raised, in font sizes.
 pub(super) const SUPERSCRIPT: (f64, f64) = (0.72, 0.38);
 const EDGE: f64 = 3.0;
-const GAP: f64 = 8.0;
-/// Height of a line of text, in font sizes.
+/// Between columns of panels, and of pictures alone.
+const GAP: (f64, f64) = (8.0, 3.0);
+/// Height of a line of text with the room round it, and from line to line, in font sizes.
 const LEADING: f64 = 1.4;
+const NEXT: f64 = 1.22;
+/// The smallest text that is set to fit, in points.
+const LEAST: f64 = 5.0;
+/// The tallest an image may be, over the width of its column.
+const TALLEST: f64 = 1.5;
 
 /// One panel's place and axes.
 pub(super) struct Place {
@@ -38,8 +44,8 @@ pub(super) struct Layout {
     pub(super) width: f64,
     pub(super) height: f64,
     pub(super) places: Vec<Place>,
-    /// Axis labels: text, the middle of its baseline, whether it reads upwards.
-    pub(super) labels: Vec<(String, At, bool)>,
+    /// Titles, captions and axis labels: text, the middle of its baseline, what it looks like.
+    pub(super) labels: Vec<(String, At, Type)>,
     /// Key (none for the legend's title), its left end on the middle of the line, text.
     pub(super) legend: Vec<(Option<Key>, At, String)>,
     pub(super) note: Vec<(At, String)>,
@@ -66,6 +72,8 @@ impl Layout {
         };
         let right = width - EDGE - legend_right;
 
+        let pictures = count > 0 && figure.panels.iter().all(Panel::bare);
+        let gap = if pictures { GAP.1 } else { GAP.0 };
         let axes = spans(figure);
         let rough = (right - EDGE) / columns as f64 - 24.0;
         let ticks: Vec<(Ticks, Ticks)> = figure
@@ -77,42 +85,60 @@ impl Layout {
                 (panel.x.marks(x, room(rough, 26.0)), panel.y.marks(y, room(rough * figure.aspect, 13.0)))
             })
             .collect();
-        let shows_y = |i: usize| !figure.shared || i.is_multiple_of(columns);
-        let shows_x = |i: usize| !figure.shared || i + columns >= count;
+        let panel = |i: usize| &figure.panels[i];
+        let shows_y = |i: usize| panel(i).numbers.1 && (!figure.shared || i.is_multiple_of(columns));
+        let lowest = |i: usize| i + columns >= count || panel(i + columns).blank;
+        let shows_x = |i: usize| panel(i).numbers.0 && (!figure.shared || lowest(i));
         let tick_room = |i: usize| -> f64 {
-            let labels = &ticks[i].1.major;
-            if figure.panels[i].image.is_some() || !shows_y(i) {
+            if panel(i).bare() || !shows_y(i) {
                 return 0.0;
             }
-            labels.iter().map(|(_, l)| label_width(l, SMALL)).fold(0.0, f64::max) + TICK + 2.0
+            ticks[i].1.major.iter().map(|(_, l)| label_width(l, SMALL)).fold(0.0, f64::max) + TICK + 2.0
         };
         let label_room = |i: usize| {
-            if shows_y(i) && !figure.panels[i].y.label.is_empty() { NORMAL * LEADING } else { 0.0 }
+            let named = !panel(i).y.label.is_empty() && (!figure.shared || i.is_multiple_of(columns));
+            if named { NORMAL * LEADING } else { 0.0 }
         };
+        let row_room = |i: usize| if panel(i).row.is_empty() { 0.0 } else { NORMAL * LEADING };
+        let widest = |f: &dyn Fn(usize) -> f64, c: usize| (c..count).step_by(columns).map(f).fold(0.0, f64::max);
         // Plots of one column begin at the same x: the widest labels of the column decide.
-        let lefts: Vec<f64> = (0..columns.min(count.max(1)))
-            .map(|c| (c..count).step_by(columns).map(|i| tick_room(i) + label_room(i)).fold(0.0, f64::max))
+        let rooms: Vec<[f64; 3]> = (0..columns.min(count.max(1)))
+            .map(|c| [widest(&tick_room, c), widest(&label_room, c), widest(&row_room, c)])
             .collect();
-        let used = lefts.len().max(1);
-        let plot_width = (right - EDGE - lefts.iter().sum::<f64>() - GAP * (used - 1) as f64 - 4.0) / used as f64;
+        let lefts: Vec<f64> = rooms.iter().map(|r| r.iter().sum()).collect();
+        let used = lefts.len();
+        let taken = lefts.iter().sum::<f64>() + gap * (used - 1) as f64 + if pictures { 0.0 } else { 4.0 };
+        let plot_width = ((right - EDGE - taken) / used as f64).max(TICK);
+        let tallest = |i: usize| match &panel(i).image {
+            Some(image) => plot_width * (image.height as f64 / image.width as f64).min(TALLEST),
+            None => plot_width * figure.aspect,
+        };
+        // One size for all titles, one for all captions and one for all upright names, the largest that fits.
+        let title_size = fitting(figure.panels.iter().map(|p| (p.title.as_str(), plot_width + gap - 2.0)));
+        let images = || figure.panels.iter().filter(|p| p.image.is_some());
+        let caption_size = fitting(images().map(|p| (p.x.label.as_str(), plot_width + gap - 2.0)));
+        let upright =
+            (0..count).flat_map(|i| [&panel(i).row, &panel(i).y.label].map(|t| (t.as_str(), tallest(i) + 6.0)));
+        let upright_size = if figure.shared { NORMAL } else { fitting(upright) };
 
         let mut places: Vec<Place> = Vec::with_capacity(count);
         let mut labels = Vec::new();
         let mut y = EDGE;
         for row in 0..count.div_ceil(columns) {
             let members = row * columns..((row + 1) * columns).min(count);
-            let any = |f: &dyn Fn(&Panel) -> bool| figure.panels[members.clone()].iter().any(f);
-            y += if any(&|p| !p.title.is_empty()) { NORMAL * LEADING } else { 2.0 };
-            let heights = members.clone().map(|i| match &figure.panels[i].image {
-                Some(image) => plot_width * image.height as f64 / image.width as f64,
-                None => plot_width * figure.aspect,
-            });
-            let height = heights.fold(0.0, f64::max);
+            let lines =
+                |f: &dyn Fn(&Panel) -> &str| members.clone().map(|i| f(panel(i)).lines().count()).max().unwrap_or(0);
+            y += match lines(&|p| &p.title) {
+                0 => 2.0,
+                n => NORMAL * LEADING + title_size * NEXT * (n - 1) as f64,
+            };
+            let height = members.clone().filter(|i| !panel(*i).blank).map(tallest).fold(0.0, f64::max);
             let mut x = EDGE;
             for i in members.clone() {
-                x += lefts[i % columns] + if i % columns > 0 { GAP } else { 0.0 };
+                let c = i % columns;
+                x += lefts[c] + if c > 0 { gap } else { 0.0 };
                 let plot = Rect { left: x, top: y, right: x + plot_width, bottom: y + height };
-                let plot = figure.panels[i].image.as_ref().map_or(plot, |image| fitted(image, &plot));
+                let plot = panel(i).image.as_ref().map_or(plot, |image| fitted(image, &plot));
                 let ((x_span, y_span), (x_ticks, y_ticks)) = (axes[i], ticks[i].clone());
                 places.push(Place {
                     plot,
@@ -121,37 +147,55 @@ impl Layout {
                     show_x: shows_x(i),
                     show_y: shows_y(i),
                 });
+                let title = panel(i).title.lines();
+                let above = plot.top - 3.0 - title_size * NEXT * (title.clone().count().max(1) - 1) as f64;
+                stack(&mut labels, title, ((plot.left + plot.right) / 2.0, above), title_size);
+                let turned = Type { upright: true, ..Type::new(upright_size, Anchor::Center) };
+                let middle = (plot.top + plot.bottom) / 2.0;
                 if label_room(i) > 0.0 && !figure.shared {
-                    let at = (plot.left - tick_room(i) - 3.0, (plot.top + plot.bottom) / 2.0);
-                    labels.push((figure.panels[i].y.label.clone(), at, true));
+                    labels.push((panel(i).y.label.clone(), (x - rooms[c][0] - 3.0, middle), turned));
+                }
+                if row_room(i) > 0.0 {
+                    let at = (x - rooms[c][0] - rooms[c][1] - 3.0, middle);
+                    labels.push((panel(i).row.clone(), at, Type { bold: true, ..turned }));
                 }
                 x += plot_width;
             }
             y += height;
-            let labelled = |i: usize| shows_x(i) && !figure.panels[i].x.label.is_empty();
-            if members.clone().any(|i| shows_x(i) && figure.panels[i].image.is_none()) {
-                y += TICK + SMALL * LEADING;
+            if members.clone().any(|i| !panel(i).bare()) {
+                y += TICK;
             }
+            if members.clone().any(|i| shows_x(i) && !panel(i).bare()) {
+                y += SMALL * LEADING;
+            }
+            let labelled =
+                |i: usize| (panel(i).image.is_some() || lowest(i) || !figure.shared) && !panel(i).x.label.is_empty();
             if members.clone().any(labelled) {
-                let last = row + 1 == count.div_ceil(columns);
                 for i in members.clone().filter(|i| labelled(*i) && !figure.shared) {
-                    let middle = (places[i].plot.left + places[i].plot.right) / 2.0;
-                    let under = match figure.panels[i].image {
-                        Some(_) => places[i].plot.bottom + NORMAL * 1.15,
-                        None => y + NORMAL * 0.85,
+                    let plot = places[i].plot;
+                    let (under, size) = match panel(i).image {
+                        Some(_) => (plot.bottom + NORMAL * 1.15, caption_size),
+                        None => (y + NORMAL * 0.85, NORMAL),
                     };
-                    labels.push((figure.panels[i].x.label.clone(), (middle, under), false));
+                    stack(&mut labels, panel(i).x.label.lines(), ((plot.left + plot.right) / 2.0, under), size);
                 }
-                y += if figure.shared && !last { 0.0 } else { NORMAL * LEADING };
+                let more = lines(&|p| &p.x.label).max(1) - 1;
+                let last = row + 1 == count.div_ceil(columns);
+                y += if figure.shared && !last { 0.0 } else { NORMAL * LEADING + caption_size * NEXT * more as f64 };
             }
-            y += 4.0;
+            y += if pictures { 1.0 } else { 4.0 };
         }
         // Shared axes are named once, in the middle of the grid's edge.
         if let (true, Some(first), Some(last)) = (figure.shared, figure.panels.first(), places.last()) {
             let right = places.iter().map(|p| p.plot.right).fold(0.0, f64::max);
+            let plain = Type::new(NORMAL, Anchor::Center);
             let (left, top, bottom) = (places[0].plot.left, places[0].plot.top, last.plot.bottom);
-            labels.push((first.x.label.clone(), ((left + right) / 2.0, y - 4.0 - NORMAL * (LEADING - 0.85)), false));
-            labels.push((first.y.label.clone(), (EDGE + NORMAL, (top + bottom) / 2.0), true));
+            labels.push((first.x.label.clone(), ((left + right) / 2.0, y - 4.0 - NORMAL * (LEADING - 0.85)), plain));
+            labels.push((
+                first.y.label.clone(),
+                (EDGE + NORMAL, (top + bottom) / 2.0),
+                Type { upright: true, ..plain },
+            ));
         }
 
         let mut legend = Vec::new();
@@ -204,6 +248,23 @@ pub(super) fn sample_width(key: &Key) -> f64 {
     match key {
         Key::Line(_) => SAMPLE,
         Key::Point(..) | Key::Box(_) => 8.0,
+    }
+}
+
+/// The largest size up to [`NORMAL`] at which every line of each text fits the width given with it, but not below
+/// [`LEAST`].
+fn fitting<'a>(texts: impl Iterator<Item = (&'a str, f64)>) -> f64 {
+    let kind = Type::new(NORMAL, Anchor::Left);
+    let share = |(text, room): (&str, f64)| {
+        text.lines().map(|line| room / text_width(line, &kind).max(1.0)).fold(1.0, f64::min)
+    };
+    (NORMAL * texts.map(share).fold(1.0, f64::min)).max(LEAST)
+}
+
+/// Lines of text one under the other, the first one's baseline at `at`.
+fn stack<'a>(labels: &mut Vec<(String, At, Type)>, lines: impl Iterator<Item = &'a str>, at: At, size: f64) {
+    for (k, line) in lines.enumerate() {
+        labels.push((line.to_owned(), (at.0, at.1 + size * NEXT * k as f64), Type::new(size, Anchor::Center)));
     }
 }
 

@@ -7,11 +7,14 @@ mod axis;
 mod canvas;
 mod draw;
 mod figure;
+pub mod fitting;
 mod image;
 mod layout;
 mod output;
+pub mod sound;
 pub mod spectrum;
 pub mod style;
+pub mod sweeps;
 mod table;
 
 pub use axis::{Axis, Scale};

@@ -183,7 +183,9 @@ mod tests {
         let keep = std::env::var_os("SINEXP_KEEP_FIGURES").map(std::path::PathBuf::from);
         let stem = keep.as_deref().unwrap_or(folder.path()).join("fig3");
         let [png, svg] = figure.write(&stem).expect("written");
-        let reader = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(png).expect("png"))).read_info().expect("header");
+        let reader = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(png).expect("png")))
+            .read_info()
+            .expect("header");
         // 3.25 inches at 300 dots per inch.
         assert_eq!(reader.info().width, 975);
         assert!(std::fs::read_to_string(svg).expect("svg").ends_with("</svg>\n"));

@@ -226,8 +226,7 @@ fn loss_and_gradients(
         let weights = names.iter().cloned().zip(weights.iter().cloned());
         weights.chain(constants.map(|(t, name)| (name.to_string(), t.clone()))).collect()
     };
-    let squares =
-        |weights: &[Tensor], x: &Tensor, y: &Tensor| (siren.apply(&params(weights), x) - y).square();
+    let squares = |weights: &[Tensor], x: &Tensor, y: &Tensor| (siren.apply(&params(weights), x) - y).square();
     let Some(block) = options.block.filter(|b| *b < samples) else {
         let loss = squares(&a.weights, &a.x, &a.y).mean_all();
         let gradients = grad(&loss, &a.weights)?;

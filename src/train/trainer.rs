@@ -100,7 +100,14 @@ impl Trainer {
             buffers.push(self.device.put(&value)?);
         }
         let state = self.step.outputs().count();
-        Ok(Training { trainer: self, buffers, state, steps: 0, losses: vec![Vec::new(); self.runs()], stopped: vec![None; self.runs()] })
+        Ok(Training {
+            trainer: self,
+            buffers,
+            state,
+            steps: 0,
+            losses: vec![Vec::new(); self.runs()],
+            stopped: vec![None; self.runs()],
+        })
     }
 
     /// Continues from a checkpoint written by [`Training::save`] with the same samples, starts and `key`.
