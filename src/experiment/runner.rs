@@ -220,7 +220,7 @@ impl Runner {
         if self.keep.fit {
             match field.rate {
                 Some(rate) => write_wav(
-                    &self.store.path(hash, "wav"),
+                    self.store.path(hash, "wav"),
                     &eval
                         .iter()
                         .map(|v| f64::from(*v))
@@ -231,7 +231,7 @@ impl Runner {
                 )?,
                 None => {
                     let write = |suffix: &str, values: &Array2<f32>, shape: &[usize]| {
-                        write_png(&self.store.path(hash, suffix), field.pixels(values, shape)?.view())
+                        write_png(self.store.path(hash, suffix), field.pixels(values, shape)?.view())
                     };
                     write("train.png", &train, &field.train.shape)?;
                     write("eval.png", &eval, &field.eval().shape)?;

@@ -73,9 +73,8 @@ pub fn training_step(
         let rates = Rates { all: &a.learning_rate, matrices: matrix_rate, eps: Some(eps) };
         let (state, loss) = update(siren, options, a, &rates)?;
         let second = 2 * a.weights.len();
-        // x - x is 0 where x is finite, else NaN.
         let sums = state[second..3 * a.weights.len()].iter().fold(loss.clone(), |sum, v| sum + v.sum_all());
-        let finite = (&sums - &sums).eq(&sums.zeros_like());
+        let finite = sums.is_finite();
         let keep = |(new, old): (&Tensor, &Tensor)| finite.select(new, old);
         let mut results: Vec<Tensor> = state.iter().zip(&a.state()).map(keep).collect();
         let t = a.t.convert(DType::I32);
