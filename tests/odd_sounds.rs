@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ndarray::Array;
 use sinexp::analysis::moments::{EPSILON, moments};
-use sinexp::data::audio::{Sound, write_wav};
+use sinexp::data::audio::{Encoding, Sound, write_wav};
 use sinexp::data::datasets;
 
 const IDENTIFIER: [u8; 14] = [0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xAA, 0, 0x38, 0x9B, 0x71];

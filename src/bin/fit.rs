@@ -237,7 +237,7 @@ fn write(
         }
         None => {
             let shape = &field.eval().shape;
-            write_png(&out("reconstruction.png"), field.pixels(eval, shape)?.view())?;
+            write_png(out("reconstruction.png"), field.pixels(eval, shape)?.view())?;
             let of = |y: &Array2<f32>, shape: &[usize]| field.raster(y, shape);
             let truth = (of(&field.train.y, &field.train.shape)?, of(&field.eval().y, shape)?);
             let column = FitColumn {
