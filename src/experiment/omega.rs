@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use clap::Args;
 use polars::prelude::Column;
 use serde_json::json;
 
@@ -46,10 +47,19 @@ pub fn frequencies(count: usize) -> Vec<f64> {
     (0..count).map(|i| PAPER_OMEGA0 * 10f64.powf(-2.0 + 4.0 * i as f64 / last)).collect()
 }
 
+/// Options of the three tables.
+#[derive(Args, Clone, Debug)]
+pub struct OmegaArguments {
+    #[command(flatten)]
+    siren: SirenArguments,
+    /// Values of omega0, evenly spaced on a logarithmic axis over four decades [default: the preset's]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(2..=1000))]
+    frequencies: Option<u64>,
+}
+
 /// Sizes and number of frequencies of a preset, the same for the three tables.
-pub fn omega_sizes(preset: Preset) -> (Sizes, usize) {
-    let paper =
-        Sizes { train: 128, eval: 512, width: 256, hidden: 11, steps: 3000, learning_rate: 1e-4, seeds: vec![0] };
+fn sizes_of(preset: Preset) -> (Sizes, usize) {
+    let paper = Sizes::picture();
     match preset {
         Preset::Smoke => (Sizes { train: 16, eval: 32, width: 16, hidden: 3, steps: 30, ..paper }, 3),
         Preset::Cpu => (Sizes { train: 48, eval: 192, width: 64, steps: 300, learning_rate: 1e-3, ..paper }, 11),
@@ -89,10 +99,12 @@ impl Swept {
 }
 
 impl OmegaSweep {
-    /// Trains what is not done, prints the table, writes it and the figures. `count` frequencies.
+    /// Trains what is not done, prints the table, writes it and the figures.
     ///
     /// **Errors** as the runner's.
-    pub fn run(&self, arguments: &SirenArguments, preset: Sizes, count: usize) -> Result<()> {
+    pub fn run(&self, OmegaArguments { siren: arguments, frequencies: given }: &OmegaArguments) -> Result<()> {
+        let (preset, count) = sizes_of(arguments.preset);
+        let count = given.map_or(count, |n| n as usize);
         let sizes = arguments.sizes(preset)?;
         let seed = sizes.seeds.first().copied().unwrap_or(0);
         let mut fields = Vec::new();
