@@ -104,9 +104,10 @@ fn main() -> ExitCode {
 
 fn fit(arguments: &Arguments) -> Result<()> {
     set_verbose(arguments.verbose);
-    let positive = |option: &str, value: f64| match value.is_finite() && value > 0.0 {
+    // As the network's 32-bit numbers see it.
+    let positive = |option: &str, value: f64| match (value as f32).is_finite() && value as f32 > 0.0 {
         true => Ok(()),
-        false => Err(Error::argument(option, value, "give a positive number")),
+        false => Err(Error::argument(option, format!("{value:e}"), "give a positive number that 32 bits can hold")),
     };
     positive("--learning-rate", arguments.learning_rate)?;
     positive("--omega-h", arguments.omega_h)?;
@@ -169,10 +170,10 @@ fn fit(arguments: &Arguments) -> Result<()> {
     remove(&checkpoint)?;
     match stopped {
         Some(step) => {
+            let cause = if step == 0 { "--omega0 or --omega-h" } else { "--learning-rate" };
             let step = step + 1;
-            let reason = format!(
-                "no longer finite at step {step}; the weights written are those before it; try a smaller --learning-rate"
-            );
+            let kept = "the weights written are those before it";
+            let reason = format!("no longer finite at step {step}; {kept}; try a smaller {cause}");
             Err(Error::numeric("training", reason))
         }
         None => Ok(()),
@@ -257,7 +258,9 @@ fn write(arguments: &Arguments, config: &RunConfig, field: &Field, fit: Fit) -> 
     );
     let (reconstruction, figure) = match field.rate {
         Some(rate) => {
-            let undone: Vec<f64> = eval.iter().map(|v| f64::from(*v) * field.peak).collect();
+            // A run that stopped may leave values that no file holds.
+            let finite = |v: f64| if v.is_nan() { 0.0 } else { v.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) };
+            let undone: Vec<f64> = eval.iter().map(|v| finite(f64::from(*v) * field.peak)).collect();
             // Integers end at 1, which a file of floats may exceed.
             let encoding = if field.peak > 1.0 { Encoding::Float32 } else { Encoding::Int16 };
             write_wav(out("reconstruction.wav"), &undone, rate, encoding)?;
