@@ -118,9 +118,15 @@ impl Field {
         let (train, eval) = (sized(train_size), sized(eval_size));
         let grid = [train.dim().0, train.dim().1];
         let train = train.into_dyn();
-        let help = if gray && color != Color::Gray { "--color gray or " } else { "" };
-        let moments = moments(train.view(), &spacing(&grid, UNIT.0, UNIT.1))
-            .map_err(|e| format!("{e}; choose {help}{NEEDS_NONE}"));
+        let moments = match gray && color != Color::Gray {
+            // Lab's a and b of gray are rounding, which would be taken for a field.
+            true => {
+                Err(format!("every pixel is gray, so its channels say the same; choose --color gray or {NEEDS_NONE}"))
+            }
+            false => {
+                moments(train.view(), &spacing(&grid, UNIT.0, UNIT.1)).map_err(|e| format!("{e}; choose {NEEDS_NONE}"))
+            }
+        };
         let id = FieldId {
             name: name.to_owned(),
             color: Some(color),
