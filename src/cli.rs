@@ -147,7 +147,8 @@ impl RunRecord {
     pub fn new(program: &str, seed: u64, device: &str) -> Self {
         let mut fields = Map::new();
         fields.insert("program".into(), json!(format!("sinexp {} {program}", env!("CARGO_PKG_VERSION"))));
-        fields.insert("arguments".into(), json!(std::env::args().skip(1).collect::<Vec<_>>()));
+        let arguments: Vec<String> = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
+        fields.insert("arguments".into(), json!(arguments));
         fields.insert("seed".into(), json!(seed));
         fields.insert("random".into(), json!("threefry2x32, partitionable (as jax.random)"));
         fields.insert("device".into(), json!(device));

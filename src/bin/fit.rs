@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Parser;
 use ndarray::Array2;
@@ -13,7 +13,7 @@ use sinexp::cli::{self, Progress, RunRecord};
 use sinexp::data::audio::{Encoding, write_wav};
 use sinexp::data::image::{Alpha, write_png};
 use sinexp::error::{Error, Result};
-use sinexp::experiment::{Color, Field, METHODS, Method, PAPER_OMEGA0, RunConfig, field_of_file};
+use sinexp::experiment::{Color, Field, METHODS, Method, RunConfig, background, field_of_file};
 use sinexp::files::{ensure_writable_folder, remove};
 use sinexp::interop::safetensors::{self, Tensors};
 use sinexp::report::fitting::{FitColumn, fit_figure};
@@ -32,7 +32,7 @@ use sinexp::train::{Evaluator, Trainer, Training, Weights, mean_squared_error, s
 struct Arguments {
     /// The picture or sound
     file: PathBuf,
-    /// Folder for results; made if need be
+    /// Folder for results; made if need be. The files of an earlier fit in it are replaced
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
     /// Initialisation
@@ -43,12 +43,12 @@ struct Arguments {
     #[arg(long, value_enum)]
     color: Option<Color>,
     /// What shows through transparent pixels: white, black or R,G,B from 0 to 255 [default: refuse such pictures]
-    #[arg(long, value_name = "COLOUR", value_parser = parse_background)]
-    background: Option<Background>,
-    /// Largest dimension of a picture's training grid; 0: as it is
+    #[arg(long, value_name = "COLOUR", value_parser = background)]
+    background: Option<Alpha>,
+    /// Larger side of a picture's training grid, to which it is resized; 0: as it is
     #[arg(long, value_name = "PIXELS", default_value = "128", value_parser = clap::value_parser!(u64).range(0..=4096))]
     train_size: u64,
-    /// Largest dimension of a picture's evaluation grid and reconstruction; 0: as it is
+    /// Larger side of a picture's evaluation grid and reconstruction; 0: as it is
     #[arg(long, value_name = "PIXELS", default_value = "512", value_parser = clap::value_parser!(u64).range(0..=8192))]
     eval_size: u64,
     /// Width N
@@ -89,6 +89,11 @@ struct Arguments {
 /// Samples per block of the gradient's sum: larger fields need no more memory than this many samples.
 const BLOCK: usize = 16_384;
 
+/// What every fit writes; the figure as PNG and SVG.
+const FILES: [&str; 4] = ["weights.safetensors", "losses.parquet", "comparison.png", "comparison.svg"];
+const RECONSTRUCTIONS: [&str; 2] = ["reconstruction.png", "reconstruction.wav"];
+const CHECKPOINT: &str = "checkpoint.safetensors";
+
 /// Steps between two looks at the clock.
 const STRIDE: usize = 16;
 
@@ -99,31 +104,36 @@ fn main() -> ExitCode {
 
 fn fit(arguments: &Arguments) -> Result<()> {
     set_verbose(arguments.verbose);
-    let positive = |option: &str, value: f64| match value.is_finite() && value > 0.0 {
+    // As the network's 32-bit numbers see it.
+    let positive = |option: &str, value: f64| match (value as f32).is_finite() && value as f32 > 0.0 {
         true => Ok(()),
-        false => Err(Error::argument(option, value, "give a positive number")),
+        false => Err(Error::argument(option, format!("{value:e}"), "give a positive number that 32 bits can hold")),
     };
     positive("--learning-rate", arguments.learning_rate)?;
     positive("--omega-h", arguments.omega_h)?;
     positive("--sigma", arguments.sigma)?;
     positive("--omega0", arguments.omega0.unwrap_or(1.0))?;
-    positive("--checkpoint-every", arguments.checkpoint_every.max(f64::MIN_POSITIVE))?;
-    let alpha = arguments.background.map_or(Alpha::Refuse, |b| Alpha::Over(b.0));
+    if arguments.checkpoint_every.is_nan() || arguments.checkpoint_every < 0.0 {
+        return Err(Error::argument("--checkpoint-every", arguments.checkpoint_every, "give 0 or more seconds"));
+    }
+    let alpha = arguments.background.unwrap_or(Alpha::Refuse);
     let sizes = (arguments.train_size as usize, arguments.eval_size as usize);
     let field = field_of_file(&arguments.file, arguments.color, sizes, alpha)?;
+    keep_input(&arguments.file, &arguments.out)?;
     let device = Device::open(&arguments.device)?;
     let config = config(arguments, &field, &device);
     // Whatever the person can have got wrong is found before anything is written.
     let (siren, start) = (config.siren(&field)?, config.start(&field)?);
     ensure_writable_folder(&arguments.out)?;
-    cli::say(&format!("{}: {}; {} training samples", arguments.file.display(), field.about, field.train.y.nrows()));
+    let samples = field.train.y.nrows();
+    cli::say(&format!("{}: {}; training samples: {samples}", arguments.file.display(), field.about));
     let mut record = RunRecord::new("fit", arguments.seed, &describe(&device));
 
-    let samples = field.train.y.nrows();
     let trainer = Trainer::new(&device, &siren, samples, None, config.block)?;
     let y = Array::from_ndarray(&field.train.y);
-    let checkpoint = arguments.out.join("checkpoint.safetensors");
-    let key = stable_hash(&config)?;
+    let checkpoint = arguments.out.join(CHECKPOINT);
+    // What a picture was composited over is told by `about` alone.
+    let key = stable_hash(&(&config, &field.about))?;
     let mut training = match checkpoint.is_file() {
         true => trainer.resume(&field.train.x, &y, &[start], &checkpoint, &key)?,
         false => trainer.start(&field.train.x, &y, &[start])?,
@@ -134,20 +144,22 @@ fn fit(arguments: &Arguments) -> Result<()> {
     let stopped = train(&mut training, config.steps, &checkpoint, &key, arguments.checkpoint_every)?;
 
     let weights = training.weights()?.remove(0);
-    let losses = training.losses()[0].clone();
+    // Of a run that stopped, up to the first loss that it did not act on.
+    let taken = stopped.unwrap_or(config.steps);
+    let losses = training.losses()[0].iter().copied().take(taken + 1).collect::<Vec<f32>>();
     drop(training);
     let evaluator = Evaluator::new(&device, &siren, BLOCK.min(samples))?;
     let train = evaluator.predict(&weights, &field.train.x)?;
     let eval = if field.rate.is_some() { train.clone() } else { evaluator.predict(&weights, &field.eval().x)? };
-    let files = write(arguments, &config, &field, weights, &losses, (&train, &eval))?;
+    let files = write(arguments, &config, &field, Fit { weights, losses, taken, train: &train, eval: &eval })?;
     let (train_mse, eval_mse) =
         (mean_squared_error(&train, &field.train.y), mean_squared_error(&eval, &field.eval().y));
     let (train_snr, eval_snr) = (snr_db(&field.train.y, train_mse), snr_db(&field.eval().y, eval_mse));
-    record.set("config", json!({ "run": config, "file": arguments.file, "about": field.about }));
+    record.set("config", json!({ "run": config, "file": arguments.file.to_string_lossy(), "about": field.about }));
     record.set(
         "result",
-        json!({ "train_mse": train_mse, "eval_mse": eval_mse, "train_snr_db": train_snr,
-                                 "eval_snr_db": eval_snr, "steps": losses.len(), "stopped": stopped }),
+        json!({ "train_mse": train_mse, "eval_mse": eval_mse, "train_snr_db": train_snr, "eval_snr_db": eval_snr,
+                "steps": taken, "stopped_at_step": stopped.map(|s| s + 1) }),
     );
     record.set("files", json!(files));
     record.write(&arguments.out)?;
@@ -155,18 +167,32 @@ fn fit(arguments: &Arguments) -> Result<()> {
         "train MSE {train_mse:.4e}, SNR {train_snr:.2} dB; eval MSE {eval_mse:.4e}, SNR {eval_snr:.2} dB"
     ));
     cli::say(&format!("Written to {}: {}, run.json", arguments.out.display(), files.join(", ")));
+    remove(&checkpoint)?;
     match stopped {
         Some(step) => {
-            let reason = format!(
-                "not finite at step {step}; the weights written are those before it; try a smaller --learning-rate"
-            );
-            Err(Error::numeric("training loss", reason))
+            let cause = if step == 0 { "--omega0 or --omega-h" } else { "--learning-rate" };
+            let step = step + 1;
+            let kept = "the weights written are those before it";
+            let reason = format!("no longer finite at step {step}; {kept}; try a smaller {cause}");
+            Err(Error::numeric("training", reason))
         }
-        None => remove(&checkpoint),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a folder in which a result would take the place of the file that is fitted.
+fn keep_input(file: &Path, out: &Path) -> Result<()> {
+    let file = file.canonicalize().ok();
+    let names = FILES.into_iter().chain(RECONSTRUCTIONS).chain(["run.json", CHECKPOINT]);
+    match names.map(|name| out.join(name)).find(|path| file.is_some() && path.canonicalize().ok() == file) {
+        Some(path) => Err(Error::file(path, "is what is to be fitted and would be replaced; give another --out")),
+        None => Ok(()),
     }
 }
 
 /// Takes the steps that are missing, with checkpoints; returns the step at which a number was no longer finite.
+///
+/// A loss that is no longer finite belongs to the step (counted from 0) that was not taken.
 fn train(training: &mut Training, steps: usize, checkpoint: &Path, key: &str, every: f64) -> Result<Option<usize>> {
     let mut progress = Progress::new("fit", steps.saturating_sub(training.steps()).div_ceil(STRIDE).max(1) as u64);
     let mut saved = Instant::now();
@@ -174,7 +200,7 @@ fn train(training: &mut Training, steps: usize, checkpoint: &Path, key: &str, ev
         training.advance(STRIDE.min(steps - training.steps()))?;
         let loss = training.losses()[0].last().copied().unwrap_or(f32::NAN);
         progress.step(&format!("step {}/{steps}, loss {loss:.3e}", training.steps()));
-        if saved.elapsed() >= Duration::from_secs_f64(every) {
+        if saved.elapsed().as_secs_f64() >= every {
             training.save(checkpoint, key)?;
             saved = Instant::now();
         }
@@ -183,7 +209,7 @@ fn train(training: &mut Training, steps: usize, checkpoint: &Path, key: &str, ev
 }
 
 fn config(arguments: &Arguments, field: &Field, device: &Device) -> RunConfig {
-    let omega0 = arguments.omega0.unwrap_or(if field.rate.is_some() { 30.0 } else { PAPER_OMEGA0 });
+    let omega0 = arguments.omega0.unwrap_or_else(|| field.omega0());
     RunConfig {
         version: 1,
         field: field.id.clone(),
@@ -201,16 +227,24 @@ fn config(arguments: &Arguments, field: &Field, device: &Device) -> RunConfig {
     }
 }
 
-/// Weights, reconstruction, losses and figure; their names.
-fn write(
-    arguments: &Arguments,
-    config: &RunConfig,
-    field: &Field,
+/// What came of the training.
+struct Fit<'a> {
     weights: Weights,
-    losses: &[f32],
-    (train, eval): (&Array2<f32>, &Array2<f32>),
-) -> Result<Vec<String>> {
+    losses: Vec<f32>,
+    /// Steps.
+    taken: usize,
+    train: &'a Array2<f32>,
+    eval: &'a Array2<f32>,
+}
+
+/// Weights, reconstruction, losses and figure; their names.
+fn write(arguments: &Arguments, config: &RunConfig, field: &Field, fit: Fit) -> Result<Vec<&'static str>> {
+    let Fit { weights, losses, taken, train, eval } = fit;
     let out = |name: &str| arguments.out.join(name);
+    // An earlier fit's record would tell wrong things of files that are already this one's; the new one comes last.
+    for old in ["run.json"].into_iter().chain(RECONSTRUCTIONS) {
+        remove(out(old))?;
+    }
     let json = serde_json::to_string(config).map_err(|e| Error::numeric("configuration", e))?;
     let metadata = [("config".to_owned(), json)].into();
     safetensors::write(out("weights.safetensors"), &Tensors { tensors: weights, metadata })?;
@@ -219,17 +253,17 @@ fn write(
     Table::new("Training loss before each step", columns)?.write(out("losses.parquet"), TableFormat::Parquet)?;
     let snr = snr_db(&field.eval().y, mean_squared_error(eval, &field.eval().y));
     let note = format!(
-        "{}: {}, N = {}, L = {}, {} steps",
-        field.id.name,
-        config.method.init,
-        config.width,
-        config.hidden,
-        losses.len()
+        "{}: {}, N = {}, L = {}, {taken} steps",
+        field.id.name, config.method.init, config.width, config.hidden
     );
     let (reconstruction, figure) = match field.rate {
         Some(rate) => {
-            let undone: Vec<f64> = eval.iter().map(|v| f64::from(*v) * field.peak).collect();
-            write_wav(out("reconstruction.wav"), &undone, rate, Encoding::Int16)?;
+            // A run that stopped may leave values that no file holds.
+            let finite = |v: f64| if v.is_nan() { 0.0 } else { v.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) };
+            let undone: Vec<f64> = eval.iter().map(|v| finite(f64::from(*v) * field.peak)).collect();
+            // Integers end at 1, which a file of floats may exceed.
+            let encoding = if field.peak > 1.0 { Encoding::Float32 } else { Encoding::Int16 };
+            write_wav(out("reconstruction.wav"), &undone, rate, encoding)?;
             let values = |y: &Array2<f32>| -> Vec<f64> { y.iter().map(|v| f64::from(*v)).collect() };
             let row = SoundRow { id: config.method.init.clone(), prediction: values(eval), snr_db: snr };
             let truth = values(&field.eval().y);
@@ -252,24 +286,9 @@ fn write(
         }
     };
     figure.write(out("comparison"))?;
-    let names = ["weights.safetensors", reconstruction, "losses.parquet", "comparison.png", "comparison.svg"];
-    Ok(names.map(str::to_owned).to_vec())
+    Ok(FILES.into_iter().chain([reconstruction]).collect())
 }
 
 fn describe(device: &Device) -> String {
     format!("{} ({}, {})", device.name(), device.platform(), device.platform_version())
-}
-
-/// Red, green and blue in [0, 1].
-#[derive(Clone, Copy, Debug)]
-struct Background([f64; 3]);
-
-fn parse_background(text: &str) -> Result<Background, String> {
-    let number = |t: &str| t.trim().parse::<u8>().ok().map(|v| f64::from(v) / 255.0);
-    match (text, text.split(',').map(number).collect::<Option<Vec<f64>>>().as_deref()) {
-        ("white", _) => Ok(Background([1.0; 3])),
-        ("black", _) => Ok(Background([0.0; 3])),
-        (_, Some(&[r, g, b])) => Ok(Background([r, g, b])),
-        _ => Err("give white, black or R,G,B from 0 to 255".into()),
-    }
 }

@@ -1,10 +1,13 @@
 //! Fields to fit: a picture or a sound as training and evaluation samples on coordinate grids (2609.30633, Appendix C).
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use ndarray::{Array2, Array3, ArrayD, ArrayView3};
 use serde::Serialize;
 
+use super::config::PAPER_OMEGA0;
 use crate::analysis::moments::{Moments, moments};
 use crate::array::Array;
 use crate::data::audio::Sound;
@@ -80,6 +83,8 @@ pub struct Field {
     pub peak: f64,
 }
 
+/// What helps where there are no moments.
+const NEEDS_NONE: &str = "an initialisation that needs none, as sm20";
 /// Coordinates of pictures.
 const UNIT: (f64, f64) = (-1.0, 1.0);
 /// Coordinates of sounds.
@@ -87,7 +92,8 @@ const AUDIO: (f64, f64) = (-100.0, 100.0);
 
 impl Field {
     /// A picture: resized with anti-aliasing so that its larger side is `train_size` for training and `eval_size` for
-    /// evaluation (0: as it is), then turned into `color` (None: gray where the file is, else RGB), on an endpoint-inclusive grid on [-1, 1]^2.
+    /// evaluation (0: as it is), then turned into `color` (None: gray where every pixel is, else RGB), on an
+    /// endpoint-inclusive grid on [-1, 1]^2.
     ///
     /// **Errors** when the file cannot be read as a picture.
     pub fn picture(
@@ -98,7 +104,10 @@ impl Field {
         alpha: Alpha,
     ) -> Result<Self> {
         let picture = Picture::read(path, alpha)?;
-        let color = color.unwrap_or(if picture.pixels.dim().2 == 1 { Color::Gray } else { Color::Rgb });
+        let gray = picture.pixels.rows().into_iter().all(|pixel| pixel.iter().all(|v| *v == pixel[0]));
+        let fitted_gray = (color.is_none() && gray && picture.pixels.dim().2 > 1)
+            .then(|| "every pixel is gray: fitted as one channel".to_owned());
+        let color = color.unwrap_or(if gray { Color::Gray } else { Color::Rgb });
         let pixels = if color == Color::Gray { picture.gray() } else { colored(&picture.pixels) };
         let sized = |size: usize| {
             let (h, w, _) = pixels.dim();
@@ -109,7 +118,15 @@ impl Field {
         let (train, eval) = (sized(train_size), sized(eval_size));
         let grid = [train.dim().0, train.dim().1];
         let train = train.into_dyn();
-        let moments = moments(train.view(), &spacing(&grid, UNIT.0, UNIT.1)).map_err(|e| e.to_string());
+        let moments = match gray && color != Color::Gray {
+            // Lab's a and b of gray are rounding, which would be taken for a field.
+            true => {
+                Err(format!("every pixel is gray, so its channels say the same; choose --color gray or {NEEDS_NONE}"))
+            }
+            false => {
+                moments(train.view(), &spacing(&grid, UNIT.0, UNIT.1)).map_err(|e| format!("{e}; choose {NEEDS_NONE}"))
+            }
+        };
         let id = FieldId {
             name: name.to_owned(),
             color: Some(color),
@@ -117,7 +134,7 @@ impl Field {
             train_size,
             eval_size,
         };
-        let about = [vec![picture.about], picture.notes].concat().join("; ");
+        let about = [vec![picture.about], picture.notes, fitted_gray.into_iter().collect()].concat().join("; ");
         Ok(Field {
             id,
             about,
@@ -138,7 +155,8 @@ impl Field {
         let y: Vec<f64> = sound.normalized()?.into_iter().step_by(stride).collect();
         let n = y.len();
         let values = ArrayD::from_shape_vec(vec![n, 1], y).map_err(|e| Error::numeric("sound", e))?;
-        let moments = moments(values.view(), &spacing(&[n], AUDIO.0, AUDIO.1)).map_err(|e| e.to_string());
+        let moments =
+            moments(values.view(), &spacing(&[n], AUDIO.0, AUDIO.1)).map_err(|e| format!("{e}; choose {NEEDS_NONE}"));
         let id = FieldId { name: name.to_owned(), color: None, sha256, train_size: n, eval_size: n };
         Ok(Field {
             id,
@@ -164,6 +182,11 @@ impl Field {
             let reason = format!("no moments to match: {}", e.trim_start_matches("moments: "));
             Error::numeric(format!("field `{}`", self.id.name), reason)
         })
+    }
+
+    /// The input layer's frequency where none is given: the paper's for pictures, 30 for sounds.
+    pub fn omega0(&self) -> f64 {
+        if self.rate.is_some() { 30.0 } else { PAPER_OMEGA0 }
     }
 
     /// Values on a grid of `shape` as RGB pixels in [0, 1], (h, w, 3), or (h, w, 1) for gray.
@@ -203,19 +226,71 @@ impl Field {
     }
 }
 
-/// The user's own picture or sound: a sound where the file is one (or is named like one), else a picture. `color` None
-/// takes gray for a gray picture and RGB for one in colour.
+/// The user's own picture or sound: a sound where the file begins like one (or is named like one), else a picture.
+/// `color` None takes gray for a gray picture and RGB for one in colour.
 ///
-/// **Errors** when it can be read as neither.
+/// **Errors** when it can be read as neither, and when `color` or a background is given for a sound.
 pub fn field_of_file(path: &Path, color: Option<Color>, sizes: (usize, usize), alpha: Alpha) -> Result<Field> {
-    let name = path.file_stem().map_or_else(|| "field".into(), |s| s.to_string_lossy().into_owned());
-    let mut start = [0; 12];
-    let read = std::fs::File::open(path).and_then(|mut f| std::io::Read::read(&mut f, &mut start)).unwrap_or(0);
-    let riff = read == start.len() && &start[..4] == b"RIFF" && &start[8..] == b"WAVE";
-    let sound_name = path.extension().map(|e| e.to_string_lossy().to_lowercase());
-    let sound_name = matches!(sound_name.as_deref(), Some("wav" | "wave" | "mp3" | "flac" | "ogg"));
-    if riff || sound_name {
-        return Field::sound(&name, &Sound::read(path)?, datasets::sha256(path)?, 1);
+    if path.is_dir() {
+        return Err(Error::file(path, "is a folder; give a picture (PNG, JPEG) or a sound (WAV)"));
     }
-    Field::picture(&name, path, color, sizes, alpha)
+    let name = path.file_stem().map_or_else(|| "field".into(), |s| s.to_string_lossy().into_owned());
+    match kind(path) {
+        Kind::Sound => {}
+        Kind::Picture => return Field::picture(&name, path, color, sizes, alpha),
+        Kind::Heic => return Err(Error::file(path, "is a HEIC picture, as phones take; convert it to JPEG or PNG")),
+        Kind::Unknown => return Err(Error::file(path, "is neither a picture (PNG, JPEG) nor a sound (WAV)")),
+    }
+    let sound = Sound::read(path)?;
+    let color = color.map(|c| ("--color", format!("{c:?}").to_lowercase()));
+    let background = match alpha {
+        Alpha::Over(back) => Some(("--background", back.map(|v| (255.0 * v).round().to_string()).join(","))),
+        Alpha::Refuse => None,
+    };
+    if let Some((option, value)) = color.or(background) {
+        return Err(Error::argument(option, value, format!("is for pictures; {} is a sound", path.display())));
+    }
+    // What is wrong with its samples is said without its name.
+    Field::sound(&name, &sound, datasets::sha256(path)?, 1).map_err(|e| Error::file(path, e))
+}
+
+/// What a file looks like.
+enum Kind {
+    Sound,
+    Picture,
+    Heic,
+    Unknown,
+}
+
+/// By the first bytes, then by the name; what cannot be read counts as a picture, whose reader says why.
+fn kind(path: &Path) -> Kind {
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|f| f.take(12).read_to_end(&mut start));
+    let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+    match start.as_slice() {
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'A', b'V', b'E'] => Kind::Sound,
+        [b'I', b'D', b'3', ..] | [b'f', b'L', b'a', b'C', ..] | [b'O', b'g', b'g', b'S', ..] => Kind::Sound,
+        [b'F', b'O', b'R', b'M', ..] => Kind::Sound,
+        [_, _, _, _, b'f', b't', b'y', b'p', b'h' | b'm', b'e' | b'i', b'i' | b'v' | b'f', ..] => Kind::Heic,
+        [_, _, _, _, b'f', b't', b'y', b'p', b'M' | b'i' | b'm', ..] => Kind::Sound,
+        _ if matches!(extension.as_str(), "wav" | "wave" | "mp3" | "flac" | "ogg" | "m4a" | "aac" | "aif" | "aiff") => {
+            Kind::Sound
+        }
+        [] => Kind::Picture,
+        bytes if read.is_ok() && image::guess_format(bytes).is_err() => Kind::Unknown,
+        _ => Kind::Picture,
+    }
+}
+
+/// What shows through transparent pixels, from a command line: `white`, `black` or `R,G,B` from 0 to 255.
+///
+/// **Errors** say what is accepted.
+pub fn background(text: &str) -> Result<Alpha, String> {
+    let number = |t: &str| t.trim().parse::<u8>().ok().map(|v| f64::from(v) / 255.0);
+    match (text, text.split(',').map(number).collect::<Option<Vec<f64>>>().as_deref()) {
+        ("white", _) => Ok(Alpha::Over([1.0; 3])),
+        ("black", _) => Ok(Alpha::Over([0.0; 3])),
+        (_, Some(&[r, g, b])) => Ok(Alpha::Over([r, g, b])),
+        _ => Err("give white, black or R,G,B from 0 to 255".into()),
+    }
 }

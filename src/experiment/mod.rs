@@ -17,7 +17,7 @@ mod runner;
 pub use arguments::{Preset, SirenArguments, Sizes};
 pub use cameraman::Cameraman;
 pub use config::{METHODS, Method, PAPER_OMEGA0, RunConfig};
-pub use field::{Color, Field, FieldId, Samples, field_of_file};
+pub use field::{Color, Field, FieldId, Samples, background, field_of_file};
 pub use omega::{OmegaArguments, OmegaSweep};
 pub use outcome::{Outcome, Summary};
 pub use runner::{Keep, Runner};

@@ -12,6 +12,12 @@ use crate::error::{Error, Result};
 const RED: Color = Color(0xd0, 0x10, 0x10);
 /// With more columns than this at text width, titles are short and set in two lines.
 const ROOMY: usize = 6;
+/// Up to as many columns of pictures that are not wide fit one column of the page: at text width they would be too tall.
+const NARROW: usize = 3;
+/// A picture is wide if its height over its width is less than this.
+const WIDE: f64 = 0.4;
+/// Evaluation images with fewer pixels along the longer side are enlarged, so that the frame round a part is thin.
+const FINE: usize = 360;
 /// The most points a loss curve shows: dashes and markers are lost on more.
 const SMOOTH: usize = 150;
 
@@ -40,7 +46,7 @@ pub fn fit_figure(
     zoom: (usize, usize, usize, usize),
     note: &str,
 ) -> Result<Figure> {
-    let (top, left, height, width) = zoom;
+    let (top, left, part_height, part_width) = zoom;
     let size = |r: &Raster| (r.height(), r.width());
     if let Some(column) = columns.iter().find(|c| size(&c.eval) != size(truth.1)) {
         let ((h, w), (rows, across)) = (size(&column.eval), size(truth.1));
@@ -57,16 +63,20 @@ pub fn fit_figure(
         .chain(columns.iter().map(|c| (title(&c.id), &c.train, &c.eval, decibels(c.snr_db))))
         .collect();
     let named = |panel: Panel, i: usize, row: &str| if i == 0 { panel.row_title(row) } else { panel };
-    let mut figure = Figure::new(TEXT_WIDTH, count).legend(Legend::None, None);
+    let wide = (truth.1.height() as f64) < WIDE * truth.1.width() as f64;
+    let width = if count <= NARROW && !wide { COLUMN_WIDTH } else { TEXT_WIDTH };
+    let times = FINE.div_ceil(truth.1.height().max(truth.1.width())).max(1);
+    let mut figure = Figure::new(width, count).legend(Legend::None, None);
     for (i, (title, train, _, _)) in all.iter().enumerate() {
         figure = figure.panel(named(Panel::image(title, (*train).clone(), ""), i, "training"));
     }
     for (i, (_, _, eval, _)) in all.iter().enumerate() {
-        let marked = eval.outlined(top, left, height, width, RED);
+        let marked =
+            eval.enlarged(times).outlined(top * times, left * times, part_height * times, part_width * times, RED);
         figure = figure.panel(named(Panel::image("", marked, ""), i, "evaluation"));
     }
     for (i, (_, _, eval, snr)) in all.iter().enumerate() {
-        let part = eval.crop(top, left, height, width)?;
+        let part = eval.crop(top, left, part_height, part_width)?;
         figure = figure.panel(named(Panel::image("", part, snr), i, "enlarged"));
     }
     Ok(figure.note(note))
@@ -204,9 +214,10 @@ mod tests {
         let image = |i: usize| figure.panels[i].image.clone().expect("an image");
         assert_eq!(image(18 + 3), columns[2].eval.crop(4, 10, 6, 12).expect("inside"));
         assert_eq!(image(3), columns[2].train);
-        let red: Vec<bool> =
-            image(9 + 3).rgb().chunks_exact(3).map(|p| p == [RED.0, RED.1, RED.2].as_slice()).collect();
-        assert_eq!(red.iter().filter(|r| **r).count(), 2 * 14 + 2 * 6, "a frame of one pixel round 6 by 12");
+        // Eight times as large, with a frame of six pixels round 48 by 96.
+        let marked = image(9 + 3);
+        let red = marked.rgb().chunks_exact(3).filter(|p| *p == [RED.0, RED.1, RED.2].as_slice()).count();
+        assert_eq!((marked.width(), marked.height(), red), (384, 256, 60 * 108 - 48 * 96));
         let svg = figure.to_svg().expect("draws");
         for text in ["SNR [dB]", "20.00", "\u{2212}1.88", "phase MM", "GELU", "training", "evaluation", "Note."] {
             assert!(svg.contains(text), "{text} is missing");

@@ -62,11 +62,11 @@ impl Raster {
     }
 
     /// The image with a frame in `color` round the part that [`Raster::crop`] would take, and a thin white line round
-    /// that, so that it shows in grayscale too. The frame is about a sixtieth of the image thick; it lies outside the
-    /// part, except where the image ends.
+    /// that, so that it shows in grayscale too. The frame is about a sixtieth of the image thick, less in a long and
+    /// narrow one; it lies outside the part, except where the image ends.
     pub fn outlined(&self, top: usize, left: usize, height: usize, width: usize, color: Color) -> Raster {
-        let long = self.width.max(self.height);
-        let (line, halo) = ((long / 60).max(1), (long / 180).max(1));
+        let size = self.width.max(self.height).min(3 * self.width.min(self.height));
+        let (line, halo) = ((size / 60).max(1), (size / 180).max(1));
         let span = |start: usize, length: usize, all: usize, room: usize| {
             (start.saturating_sub(room).min(all), start.saturating_add(length).saturating_add(room).min(all))
         };
@@ -84,6 +84,12 @@ impl Raster {
             }
         }
         out
+    }
+
+    /// With each pixel as a square of `times` by `times`.
+    pub(super) fn enlarged(&self, times: usize) -> Raster {
+        let (width, height) = (self.width * times, self.height * times);
+        Raster { width, height, rgb: self.resized(width, height) }
     }
 
     /// The image at another size: each new pixel is the mean of the old ones it covers, or the old one it lies in.

@@ -5,6 +5,7 @@ use super::canvas::{Anchor, At, Rect, Type, text_width};
 use super::figure::{Figure, Legend, Mark, Panel};
 use super::image::Raster;
 use super::style::{LineStyle, Marker, NORMAL, SMALL};
+use super::text::{fitting, wrap};
 
 /// Tick length in points.
 pub(super) const TICK: f64 = 2.5;
@@ -18,8 +19,6 @@ const GAP: (f64, f64) = (8.0, 3.0);
 /// Height of a line of text with the room round it, and from line to line, in font sizes.
 const LEADING: f64 = 1.4;
 const NEXT: f64 = 1.22;
-/// The smallest text that is set to fit, in points.
-const LEAST: f64 = 5.0;
 /// The tallest an image may be, over the width of its column.
 const TALLEST: f64 = 1.5;
 
@@ -132,7 +131,11 @@ impl Layout {
                 0 => 2.0,
                 n => NORMAL * LEADING + title_size * NEXT * (n - 1) as f64,
             };
-            let height = members.clone().filter(|i| !panel(*i).blank).map(tallest).fold(0.0, f64::max);
+            // A row of low pictures is as high as its name is long.
+            let bold = Type { bold: true, ..Type::new(upright_size, Anchor::Left) };
+            let named = |i: usize| if pictures { text_width(&panel(i).row, &bold) } else { 0.0 };
+            let height = members.clone().filter(|i| !panel(*i).blank).map(|i| tallest(i).max(named(i)));
+            let height = height.fold(0.0, f64::max);
             let mut x = EDGE;
             for i in members.clone() {
                 let c = i % columns;
@@ -251,16 +254,6 @@ pub(super) fn sample_width(key: &Key) -> f64 {
     }
 }
 
-/// The largest size up to [`NORMAL`] at which every line of each text fits the width given with it, but not below
-/// [`LEAST`].
-fn fitting<'a>(texts: impl Iterator<Item = (&'a str, f64)>) -> f64 {
-    let kind = Type::new(NORMAL, Anchor::Left);
-    let share = |(text, room): (&str, f64)| {
-        text.lines().map(|line| room / text_width(line, &kind).max(1.0)).fold(1.0, f64::min)
-    };
-    (NORMAL * texts.map(share).fold(1.0, f64::min)).max(LEAST)
-}
-
 /// Lines of text one under the other, the first one's baseline at `at`.
 fn stack<'a>(labels: &mut Vec<(String, At, Type)>, lines: impl Iterator<Item = &'a str>, at: At, size: f64) {
     for (k, line) in lines.enumerate() {
@@ -318,18 +311,24 @@ fn entries(figure: &Figure) -> Vec<(Option<Key>, String)> {
     out
 }
 
-/// Breaks a note into lines that fit.
-fn wrap(text: &str, width: f64) -> Vec<String> {
-    let kind = Type::new(SMALL * 0.92, Anchor::Left);
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if text_width(&format!("{line} {word}"), &kind) <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
+#[cfg(test)]
+mod tests {
+    use super::super::style::{COLUMN_WIDTH, register_fonts};
+    use super::*;
+
+    #[test]
+    fn names_of_rows_do_not_run_into_each_other() {
+        let low = || Raster::new(80, 4, vec![9; 80 * 4 * 3]).expect("fits");
+        let panel = |name: &str| Panel::image("", low(), "").row_title(name);
+        let figure = Figure::new(COLUMN_WIDTH, 1).panel(panel("training")).panel(panel("evaluation"));
+        register_fonts().expect("fonts");
+        let layout = Layout::new(&figure);
+        let middle = |i: usize| (layout.places[i].plot.top + layout.places[i].plot.bottom) / 2.0;
+        let half = |name: &str| {
+            let (_, _, kind) = layout.labels.iter().find(|l| l.0 == name).expect("named");
+            text_width(name, kind) / 2.0
+        };
+        assert!(middle(1) - middle(0) > half("training") + half("evaluation"), "{} {}", middle(0), middle(1));
+        assert!(layout.places[0].plot.height() < 0.06 * layout.places[0].plot.width(), "images keep their shape");
     }
-    lines
 }

@@ -16,8 +16,9 @@ pub mod spectrum;
 pub mod style;
 pub mod sweeps;
 mod table;
+mod text;
 
 pub use axis::{Axis, Scale};
 pub use figure::{Figure, Legend, Mark, Panel};
 pub use image::Raster;
-pub use table::{Table, TableFormat};
+pub use table::{Table, TableFormat, significant};

@@ -180,7 +180,7 @@ fn pad(text: &str, width: usize, right: bool) -> String {
 }
 
 /// `value` rounded to `digits` significant digits: plainly from 1e-3 up to below 1e6, else as `1.234e-9`.
-pub(crate) fn significant(value: f64, digits: usize) -> String {
+pub fn significant(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return if value.is_nan() {
             "NaN".into()

@@ -115,7 +115,10 @@ impl Trainer {
     /// **Errors** as [`Trainer::start`], and when the file is not a checkpoint of this training, saying why.
     pub fn resume(&self, x: &Array, y: &Array, starts: &[Start], path: &Path, key: &str) -> Result<Training<'_>> {
         let mut training = self.start(x, y, starts)?;
-        let file = safetensors::read(path)?;
+        let file = safetensors::read(path).map_err(|e| match e {
+            Error::File { reason, .. } => Error::file(path, format!("{reason}; move it away to start anew")),
+            other => other,
+        })?;
         if file.metadata.get("training").map(String::as_str) != Some(key) {
             return Err(Error::file(path, "is a checkpoint of another training; move it away to start anew"));
         }
