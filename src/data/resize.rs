@@ -2,7 +2,7 @@
 //!
 //! Per axis with f = in/out: a Gaussian of sigma = max(0, (f - 1)/2), cut at 4 sigma, then linear interpolation between
 //! pixel centres, both reading beyond an edge as in a mirror that stands on the edge pixel (ndimage's `mirror`). Both are
-//! linear, so each new row is one weighted sum of old rows: [`taps`] holds its weights.
+//! linear, so each new row is one weighted sum of old rows: `taps` holds its weights.
 
 use std::collections::BTreeMap;
 
