@@ -21,8 +21,7 @@ struct Arguments {
 fn main() -> ExitCode {
     tune_allocator();
     cli::run(|arguments: Arguments| {
-        let paper =
-            Sizes { train: 128, eval: 512, width: 256, hidden: 11, steps: 3000, learning_rate: 1e-4, seeds: vec![0] };
+        let paper = Sizes::picture();
         let sizes = match arguments.siren.preset {
             Preset::Smoke => Sizes { train: 32, eval: 64, width: 32, hidden: 3, steps: 100, ..paper },
             Preset::Cpu => Sizes { train: 64, eval: 256, steps: 400, ..paper },

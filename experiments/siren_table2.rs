@@ -20,15 +20,7 @@ struct Arguments {
 fn main() -> ExitCode {
     tune_allocator();
     cli::run(|arguments: Arguments| {
-        let paper = |seeds: u64| Sizes {
-            train: 128,
-            eval: 512,
-            width: 16,
-            hidden: 11,
-            steps: 3000,
-            learning_rate: 1e-4,
-            seeds: (0..seeds).collect(),
-        };
+        let paper = |seeds: u64| Sizes { width: 16, seeds: (0..seeds).collect(), ..Sizes::picture() };
         let sizes = match arguments.siren.preset {
             Preset::Smoke => Sizes { train: 32, eval: 64, hidden: 3, steps: 200, seeds: vec![0, 1], ..paper(2) },
             Preset::Cpu => paper(5),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use sinexp::cli;
-use sinexp::experiment::{Color, OmegaSweep, SirenArguments, omega_sizes};
+use sinexp::experiment::{Color, OmegaArguments, OmegaSweep};
 use sinexp::runtime::tune_allocator;
 
 /// Fits colour pictures in RGB from the moment-matched initialisation, once each, and from three others at many values of omega0.
@@ -16,19 +16,12 @@ use sinexp::runtime::tune_allocator;
 #[command(name = "siren-table4", version, allow_negative_numbers = true)]
 struct Arguments {
     #[command(flatten)]
-    siren: SirenArguments,
-    /// Values of omega0, evenly spaced on a logarithmic axis over four decades [default: the preset's]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(2..=1000))]
-    frequencies: Option<u64>,
+    sweep: OmegaArguments,
 }
 
 fn main() -> ExitCode {
     tune_allocator();
-    cli::run(|arguments: Arguments| {
-        let (sizes, count) = omega_sizes(arguments.siren.preset);
-        let count = arguments.frequencies.map_or(count, |n| n as usize);
-        Ok(EXPERIMENT.run(&arguments.siren, sizes, count)?)
-    })
+    cli::run(|arguments: Arguments| Ok(EXPERIMENT.run(&arguments.sweep)?))
 }
 
 const EXPERIMENT: OmegaSweep = OmegaSweep {

@@ -68,16 +68,20 @@ pub fn say(text: &str) {
     let _ = write!(out, "{text}{end}").and_then(|()| out.flush());
 }
 
-/// How far a long job is: a bar with the time left on a terminal, otherwise a plain line about every tenth of the way.
-/// Everything goes to stderr.
+/// How far a long job is: a bar with the time left on a terminal, otherwise a plain line about every tenth of the way, and
+/// when two minutes have gone without one. Everything goes to stderr.
 pub struct Progress {
     label: String,
     total: u64,
     done: u64,
     every: u64,
     started: Instant,
+    spoken: Instant,
     bar: Option<ProgressBar>,
 }
+
+/// Longest time without a plain line of progress.
+const SILENCE: Duration = Duration::from_secs(120);
 
 impl Progress {
     /// A job of `total` equal steps.
@@ -91,7 +95,8 @@ impl Progress {
             bar.set_message(label.clone());
             bar
         });
-        Progress { label, total, done: 0, every: total.div_ceil(10).max(1), started: Instant::now(), bar }
+        let now = Instant::now();
+        Progress { label, total, done: 0, every: total.div_ceil(10).max(1), started: now, spoken: now, bar }
     }
 
     /// One step is done; `what` says which.
@@ -102,7 +107,11 @@ impl Progress {
                 bar.set_message(format!("{} {what}", self.label));
                 bar.set_position(self.done);
             }
-            None if self.done.is_multiple_of(self.every) || self.done == self.total => {
+            None if self.done.is_multiple_of(self.every)
+                || self.done == self.total
+                || self.spoken.elapsed() >= SILENCE =>
+            {
+                self.spoken = Instant::now();
                 eprintln!("{}", self.line(what, self.started.elapsed().as_secs_f64()));
             }
             None => {}

@@ -1,6 +1,6 @@
 //! What each initialisation draws each parameter from: law, mean, standard deviation, and what omega multiplies.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -73,7 +73,7 @@ fn explain(arguments: &Arguments) -> Result<()> {
             return Err(Error::argument(option, value, "give a positive number"));
         }
     }
-    let format = arguments.out.as_ref().map(format_of).transpose()?;
+    let format = arguments.out.as_deref().map(format_of).transpose()?;
     let field = arguments
         .field
         .as_ref()
@@ -161,7 +161,7 @@ fn rows(arguments: &Arguments, init: &str, moments: &Moments) -> Result<Vec<Row>
     Ok(all)
 }
 
-fn format_of(path: &PathBuf) -> Result<TableFormat> {
+fn format_of(path: &Path) -> Result<TableFormat> {
     match path.extension().map(|e| e.to_string_lossy().to_lowercase()).as_deref() {
         Some("csv") => Ok(TableFormat::Csv),
         Some("parquet") => Ok(TableFormat::Parquet),

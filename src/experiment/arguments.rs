@@ -56,6 +56,14 @@ pub struct Sizes {
     pub seeds: Vec<u64>,
 }
 
+impl Sizes {
+    /// The paper's for pictures: 128 pixels for training and 512 for evaluation along the larger side, N 256, L 11, 3000
+    /// steps at 1e-4, one seed.
+    pub fn picture() -> Self {
+        Sizes { train: 128, eval: 512, width: 256, hidden: 11, steps: 3000, learning_rate: 1e-4, seeds: vec![0] }
+    }
+}
+
 /// Options of every SIREN experiment.
 #[derive(Args, Clone, Debug)]
 pub struct SirenArguments {

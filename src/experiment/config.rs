@@ -149,3 +149,83 @@ impl RunConfig {
         format!("{}{color} {}{omega0} N {} seed {}", self.field.name, self.method.init, self.width, self.seed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::audio::fugue_subject;
+    use crate::train::sweep::stable_hash;
+
+    fn config(field: &Field, init: &str) -> RunConfig {
+        RunConfig {
+            version: 1,
+            field: field.id.clone(),
+            method: Method::new(init, 30.0, 2.0, 10.0, true),
+            width: 8,
+            hidden: 3,
+            steps: 10,
+            seed: 1,
+            learning_rate: 1e-3,
+            matrix_rate: 0.5,
+            output_scale: 1.0,
+            eps: 1e-8,
+            block: None,
+            platform: "cpu".into(),
+        }
+    }
+
+    fn field() -> Field {
+        Field::sound("fugue", &fugue_subject(8000, 0.2), "made".into(), 1).expect("a field")
+    }
+
+    /// Every number that a result depends on is part of the hash.
+    #[test]
+    fn the_hash_sees_every_number() {
+        let base = config(&field(), "sm20");
+        let with = |change: fn(&mut RunConfig)| {
+            let mut other = base.clone();
+            change(&mut other);
+            stable_hash(&other).expect("a hash")
+        };
+        let all = [
+            with(|_| ()),
+            with(|c| c.field.sha256 = "other".into()),
+            with(|c| c.field.train_size = 7),
+            with(|c| c.method.omega0 = Some(31.0)),
+            with(|c| c.method.omega_h = Some(1.0)),
+            with(|c| c.width = 9),
+            with(|c| c.hidden = 4),
+            with(|c| c.steps = 11),
+            with(|c| c.seed = 2),
+            with(|c| c.learning_rate = 1.1e-3),
+            with(|c| c.matrix_rate = 1.0),
+            with(|c| c.output_scale = 2.0),
+            with(|c| c.eps = 0.0),
+            with(|c| c.block = Some(64)),
+            with(|c| c.platform = "cuda".into()),
+        ];
+        let different: std::collections::BTreeSet<&String> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
+    }
+
+    /// A frequency is part of the methods that have one; muP's factors reach the output matrix and its learning rate.
+    #[test]
+    fn methods_have_their_own_numbers_only() {
+        let field = field();
+        for init in METHODS {
+            let config = config(&field, init);
+            let start = config.start(&field).expect("a start");
+            assert_eq!(config.method.initialization(&field).expect("known").id(), init);
+            let sine = !matches!(init, "tanh-pe" | "relu" | "silu" | "gelu");
+            assert_eq!(start.weights.contains_key("omega0"), sine, "{init}");
+            assert_eq!(config.method.omega0.is_some(), sine && init != "uniform-mm", "{init}");
+            assert_eq!(start.matrix_learning_rate, 0.5e-3);
+            let scaled = RunConfig { output_scale: 3.0, ..config }.start(&field).expect("a start");
+            let (a, b) = (start.weights["W.4"].to_f64_vec(), scaled.weights["W.4"].to_f64_vec());
+            assert!(a.iter().zip(&b).all(|(a, b)| (3.0 * a - b).abs() <= 1e-6 * b.abs()), "{init}");
+            assert_eq!(start.weights["W.1"], scaled.weights["W.1"]);
+        }
+        let unknown = Method::new("xavier", 1.0, 1.0, 1.0, true).initialization(&field).expect_err("unknown");
+        assert!(unknown.to_string().contains("uniform-mm"), "{unknown}");
+    }
+}

@@ -18,6 +18,6 @@ pub use arguments::{Preset, SirenArguments, Sizes};
 pub use cameraman::Cameraman;
 pub use config::{METHODS, Method, PAPER_OMEGA0, RunConfig};
 pub use field::{Color, Field, FieldId, Samples, field_of_file};
-pub use omega::{OmegaSweep, frequencies, omega_sizes};
+pub use omega::{OmegaArguments, OmegaSweep};
 pub use outcome::{Outcome, Summary};
 pub use runner::{Keep, Runner};

@@ -67,8 +67,7 @@ pub struct Grids {
 impl Grids {
     /// Those of a preset.
     pub fn of(preset: Preset) -> Self {
-        let paper =
-            Sizes { train: 128, eval: 128, width: 0, hidden: 11, steps: 3000, learning_rate: 1e-4, seeds: vec![0] };
+        let paper = Sizes { eval: 128, width: 0, ..Sizes::picture() };
         match preset {
             Preset::Smoke => Grids {
                 sizes: Sizes { train: 16, eval: 16, hidden: 3, steps: 30, ..paper },

@@ -1,8 +1,10 @@
 //! Tables 3, 4 and 5 with Figures 2, 7, 8 and 9: moment matching against a search for omega0 (2609.30633, Section 4.4).
 
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
-use polars::prelude::Column;
+use clap::Args;
+use polars::prelude::{Column, ParquetReader, SerReader};
 use serde_json::json;
 
 use super::arguments::{Preset, SirenArguments, Sizes};
@@ -13,7 +15,7 @@ use super::outcome::Outcome;
 use super::runner::{Keep, Runner};
 use crate::cli::say;
 use crate::data::datasets;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::report::fitting::{BestPicture, best_figure};
 use crate::report::style::method;
 use crate::report::sweeps::{SweepPanel, omega_figure};
@@ -46,10 +48,19 @@ pub fn frequencies(count: usize) -> Vec<f64> {
     (0..count).map(|i| PAPER_OMEGA0 * 10f64.powf(-2.0 + 4.0 * i as f64 / last)).collect()
 }
 
+/// Options of the three tables.
+#[derive(Args, Clone, Debug)]
+pub struct OmegaArguments {
+    #[command(flatten)]
+    siren: SirenArguments,
+    /// Values of omega0, evenly spaced on a logarithmic axis over four decades [default: the preset's]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(2..=1000))]
+    frequencies: Option<u64>,
+}
+
 /// Sizes and number of frequencies of a preset, the same for the three tables.
-pub fn omega_sizes(preset: Preset) -> (Sizes, usize) {
-    let paper =
-        Sizes { train: 128, eval: 512, width: 256, hidden: 11, steps: 3000, learning_rate: 1e-4, seeds: vec![0] };
+fn sizes_of(preset: Preset) -> (Sizes, usize) {
+    let paper = Sizes::picture();
     match preset {
         Preset::Smoke => (Sizes { train: 16, eval: 32, width: 16, hidden: 3, steps: 30, ..paper }, 3),
         Preset::Cpu => (Sizes { train: 48, eval: 192, width: 64, steps: 300, learning_rate: 1e-3, ..paper }, 11),
@@ -89,10 +100,12 @@ impl Swept {
 }
 
 impl OmegaSweep {
-    /// Trains what is not done, prints the table, writes it and the figures. `count` frequencies.
+    /// Trains what is not done, prints the table, writes it and the figures.
     ///
     /// **Errors** as the runner's.
-    pub fn run(&self, arguments: &SirenArguments, preset: Sizes, count: usize) -> Result<()> {
+    pub fn run(&self, OmegaArguments { siren: arguments, frequencies: given }: &OmegaArguments) -> Result<()> {
+        let (preset, count) = sizes_of(arguments.preset);
+        let count = given.map_or(count, |n| n as usize);
         let sizes = arguments.sizes(preset)?;
         let seed = sizes.seeds.first().copied().unwrap_or(0);
         let mut fields = Vec::new();
@@ -155,7 +168,15 @@ impl OmegaSweep {
         let mut files = table.write_all(&folder, "table", &formats)?;
         let data = [TableFormat::Csv, TableFormat::Parquet];
         files.extend(self.curves(&all)?.write_all(&folder, "sweep", &data)?);
-        files.extend(self.figures(&all, &runner, &folder, &note)?);
+        files.extend(self.pictures(&all, &runner, &folder, &note)?);
+        // Figure 2 has the rows of all three tables, as far as they are there.
+        let mut rows = Vec::new();
+        for name in TABLES {
+            if name == self.name || arguments.out.is_none() {
+                rows.extend(panels(&arguments.folder(name))?);
+            }
+        }
+        files.extend(omega_figure(&rows, 4, &note).write(folder.join("fig2"))?);
         let shown: Vec<&Field> = all.iter().map(|s| &s.field).collect();
         let mut record = arguments.record(self.name, &sizes, &shown, &runner);
         record.set("frequencies", json!(frequencies));
@@ -207,6 +228,7 @@ impl OmegaSweep {
         Table::new(
             format!("{}: every run", self.title),
             vec![
+                Column::new("row".into(), vec![self.row; rows.len()]),
                 Column::new("image".into(), rows.iter().map(|r| r.0).collect::<Vec<_>>()),
                 Column::new("init".into(), rows.iter().map(|r| r.1).collect::<Vec<_>>()),
                 Column::new("omega0".into(), rows.iter().map(|r| r.2).collect::<Vec<_>>()),
@@ -216,21 +238,10 @@ impl OmegaSweep {
         )
     }
 
-    fn figures(&self, all: &[Swept], runner: &Runner, folder: &Path, note: &str) -> Result<Vec<std::path::PathBuf>> {
-        let mut panels = Vec::new();
+    fn pictures(&self, all: &[Swept], runner: &Runner, folder: &Path, note: &str) -> Result<Vec<PathBuf>> {
         let mut rows = Vec::new();
         for swept in all {
             let title = capitalised(&swept.field.id.name);
-            let curve = |(configs, outcomes): &(Vec<RunConfig>, Vec<Outcome>)| {
-                let omega0 = configs.iter().map(|c| c.method.omega0.unwrap_or(f64::NAN));
-                omega0.zip(outcomes.iter().map(|o| o.eval_mse)).collect()
-            };
-            panels.push(SweepPanel {
-                title: title.clone(),
-                row: self.row.to_owned(),
-                curves: BASELINES.iter().map(|b| (*b).to_owned()).zip(swept.baselines.iter().map(curve)).collect(),
-                matched: Some(swept.matched.1.eval_mse),
-            });
             let matched = picture(runner, &swept.matched.0, "eval.png")?;
             let mut methods = vec![("uniform-mm".to_owned(), matched, swept.matched.1.eval_mse, None)];
             for (b, (configs, outcomes)) in swept.baselines.iter().enumerate().rev() {
@@ -241,11 +252,47 @@ impl OmegaSweep {
             let truth = swept.field.raster(&swept.field.eval().y, &swept.field.eval().shape)?;
             rows.push(BestPicture { image: title, truth, methods });
         }
-        let mut files = omega_figure(&panels, panels.len().min(4), note).write(folder.join("fig2"))?.to_vec();
         // As an SVG it would hold every pixel as a rectangle.
-        files.push(best_figure(&rows, note)?.write_png(folder.join(format!("{}.png", self.figure)))?);
-        Ok(files)
+        Ok(vec![best_figure(&rows, note)?.write_png(folder.join(format!("{}.png", self.figure)))?])
     }
+}
+
+/// The three tables' folders, in the order of Figure 2's rows.
+const TABLES: [&str; 3] = ["siren-table3", "siren-table4", "siren-table5"];
+
+/// The panels of `sweep.parquet` in a table's folder; none where it is not there yet.
+fn panels(folder: &Path) -> Result<Vec<SweepPanel>> {
+    let path = folder.join("sweep.parquet");
+    if !path.is_file() {
+        return Ok(Vec::new());
+    }
+    let fail = |e: String| Error::file(&path, format!("is not a table of a sweep ({e}); run its program again"));
+    let file = File::open(&path).map_err(|e| fail(e.to_string()))?;
+    let frame = ParquetReader::new(file).finish().map_err(|e| fail(e.to_string()))?;
+    let column = |name: &str| frame.column(name).map_err(|e| fail(e.to_string()));
+    let texts = |name: &str| -> Result<Vec<String>> {
+        let texts = column(name)?.str().map_err(|e| fail(e.to_string()))?.clone();
+        Ok(texts.iter().map(|t| t.unwrap_or_default().to_owned()).collect())
+    };
+    let numbers = |name: &str| -> Result<Vec<Option<f64>>> {
+        Ok(column(name)?.f64().map_err(|e| fail(e.to_string()))?.iter().collect())
+    };
+    let (row, image, init) = (texts("row")?, texts("image")?, texts("init")?);
+    let (omega0, mse) = (numbers("omega0")?, numbers("test_mse")?);
+    let mut all: Vec<SweepPanel> = Vec::new();
+    for i in 0..frame.height() {
+        let title = capitalised(&image[i]);
+        if all.last().is_none_or(|p| p.title != title) {
+            all.push(SweepPanel { title, row: row[i].clone(), curves: Vec::new(), matched: None });
+        }
+        let (Some(panel), mse) = (all.last_mut(), mse[i].unwrap_or(f64::NAN)) else { continue };
+        match (omega0[i], panel.curves.iter_mut().find(|(name, _)| *name == init[i])) {
+            (None, _) => panel.matched = Some(mse),
+            (Some(omega0), Some((_, points))) => points.push((omega0, mse)),
+            (Some(omega0), None) => panel.curves.push((init[i].clone(), vec![(omega0, mse)])),
+        }
+    }
+    Ok(all)
 }
 
 /// How the paper's two claims fare: the order of the best omega0, and uniform-phase against the best-tuned baseline.

@@ -122,12 +122,68 @@ impl Summary {
         let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
         Summary { mean, error: (variance / n).sqrt(), deviation: variance.sqrt() }
     }
+}
 
-    /// `10.28 ± 0.31`, or the mean alone where there is one value.
-    pub fn text(&self, decimals: usize) -> String {
-        match self.error.is_finite() {
-            true => format!("{:.decimals$} ± {:.decimals$}", self.mean, self.error),
-            false => format!("{:.decimals$}", self.mean),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::audio::fugue_subject;
+    use crate::experiment::{Field, Method};
+    use crate::train::sweep::Store;
+
+    /// A result is the same after it has been a Parquet file.
+    #[test]
+    fn a_row_reads_back() {
+        let field = Field::sound("fugue", &fugue_subject(8000, 0.1), "made".into(), 1).expect("a field");
+        let config = RunConfig {
+            version: 1,
+            field: field.id.clone(),
+            method: Method::new("relu", 1.0, 1.0, 1.0, true),
+            width: 8,
+            hidden: 3,
+            steps: 3,
+            seed: 1,
+            learning_rate: 1e-3,
+            matrix_rate: 1.0,
+            output_scale: 1.0,
+            eps: 1e-8,
+            block: None,
+            platform: "cpu".into(),
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::new(folder.path());
+        for stopped in [None, Some(2)] {
+            let outcome = Outcome {
+                train_mse: 0.1,
+                eval_mse: 0.2,
+                snr_db: -3.0,
+                stopped,
+                losses: vec![0.5, 0.25, 0.125],
+                seconds: 1.5,
+                batch: 2,
+            };
+            store.put("ab", &outcome.row(&config, "ab", "cpu").expect("a row")).expect("written");
+            let row = store.get("ab").expect("readable").expect("there");
+            assert_eq!(Outcome::from_row(&row).expect("complete"), outcome);
+            assert_eq!(row.column("omega0").expect("a column").null_count(), 1);
         }
+    }
+
+    #[test]
+    fn means_are_their_formulas() {
+        let outcome = Outcome {
+            train_mse: 0.0,
+            eval_mse: 0.0,
+            snr_db: 0.0,
+            stopped: None,
+            losses: vec![1.0, 4.0, 16.0],
+            seconds: 0.0,
+            batch: 1,
+        };
+        assert!((outcome.mean_loss() - 7.0).abs() < 1e-12 && (outcome.geometric_mean_loss() - 4.0).abs() < 1e-12);
+        assert_eq!(Outcome { stopped: Some(1), ..outcome }.mean_loss(), f64::INFINITY);
+        let s = Summary::of(&[1.0, 2.0, 3.0, 4.0]);
+        assert!((s.mean - 2.5).abs() < 1e-12 && (s.deviation - (5.0f64 / 3.0).sqrt()).abs() < 1e-12);
+        assert!((s.error - s.deviation / 2.0).abs() < 1e-12);
     }
 }

@@ -43,13 +43,7 @@ impl Adam {
         step: &Tensor,
         learning_rate: &Tensor,
     ) -> (Tensor, AdamState) {
-        let eps = (self.eps != 0.0).then(|| step.full_like(self.eps));
-        let (m_hat, root, state) = self.moments(gradient, state, step);
-        let direction = match eps {
-            Some(eps) => m_hat / (root + eps),
-            None => quotient(&m_hat, &root),
-        };
-        (parameter - learning_rate * direction, state)
+        self.update_with_eps(parameter, gradient, state, step, learning_rate, &step.full_like(self.eps))
     }
 
     /// [`Adam::update`] with epsilon as a scalar tensor, 0 allowed; `self.eps` is not used.
@@ -63,22 +57,17 @@ impl Adam {
         learning_rate: &Tensor,
         eps: &Tensor,
     ) -> (Tensor, AdamState) {
-        let (m_hat, root, state) = self.moments(gradient, state, step);
-        (parameter - learning_rate * quotient(&m_hat, &(root + eps)), state)
-    }
-
-    /// The first moment and the root of the second, both corrected for bias, and the new state.
-    fn moments(&self, gradient: &Tensor, state: &AdamState, step: &Tensor) -> (Tensor, Tensor, AdamState) {
         let m = self.beta1 * &state.m + (1.0 - self.beta1) * gradient;
         let v = self.beta2 * &state.v + (1.0 - self.beta2) * gradient.square();
         // Bias corrections are scalars: 1 - beta^t.
         let correction = |beta: f64| 1.0 - step.full_like(beta).pow(step);
-        (&m / correction(self.beta1), (&v / correction(self.beta2)).sqrt(), AdamState { m, v })
+        let direction = quotient(&(&m / correction(self.beta1)), &((&v / correction(self.beta2)).sqrt() + eps));
+        (parameter - learning_rate * direction, AdamState { m, v })
     }
 }
 
-/// m / root, and 0 where root is 0: there the gradient has been 0 throughout (and m is 0 too).
-fn quotient(m: &Tensor, root: &Tensor) -> Tensor {
-    let still = root.eq(&root.zeros_like());
-    still.select(&root.zeros_like(), &(m / still.select(&root.ones_like(), root)))
+/// a / b, and 0 where b is 0: with epsilon 0 that is where the gradient has been 0 throughout (and a is 0 too).
+fn quotient(a: &Tensor, b: &Tensor) -> Tensor {
+    let still = b.eq(&b.zeros_like());
+    still.select(&b.zeros_like(), &(a / still.select(&b.ones_like(), b)))
 }

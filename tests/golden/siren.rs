@@ -6,7 +6,7 @@ use sinexp::array::{Array, DType};
 use sinexp::graph::{Shape, Tensor};
 use sinexp::nn::siren::{Activation, Params, Siren};
 use sinexp::optim::{Adam, AdamState};
-use sinexp::train::{StepOptions, regression_step};
+use sinexp::train::{StepOptions, regression_step, training_step};
 use sinexp::transform::{fast_sine, grad};
 
 use crate::common::check::close;
@@ -133,6 +133,48 @@ fn five_adam_steps() {
                 relative(&format!("{init} {dtype} {name} after 5"), &got, want(&format!("after5.{name}")), tolerance);
             }
         }
+    }
+}
+
+/// Three steps with epsilon 0 and muP's learning rates at N 16, N0 64: hidden and output matrices at eta 64/16.
+///
+/// 1e-5 for the reason given at `five_adam_steps`.
+#[test]
+fn three_mup_steps() {
+    let file = golden("siren.safetensors");
+    let weights: BTreeMap<String, Array> = file
+        .iter()
+        .filter_map(|(name, a)| Some((name.strip_prefix("mup.p.")?.to_string(), a.cast(DType::F64))))
+        .collect();
+    let siren = Siren::from_weights(&weights).expect("a network");
+    let eta = 2f64.powi(-8);
+    let omegas = file.get("mup.omega").map(Array::to_f64_vec);
+    let options = StepOptions { dtype: DType::F64, omegas: omegas.is_some(), ..StepOptions::default() };
+    let program = training_step(&siren, 64, None, 4, &options).expect("a program");
+    let step = cpu().compile(&program).expect("compiles");
+    let mut buffers: Vec<_> = program
+        .inputs
+        .iter()
+        .map(|(name, shape)| {
+            let value = match name.as_str() {
+                "learning_rate" => Array::scalar(eta),
+                "matrix_learning_rate" => Array::scalar(eta * 64.0 / 16.0),
+                "omega0" => Array::scalar(omegas.as_ref().expect("given")[0]),
+                "omega_h" => Array::scalar(omegas.as_ref().expect("given")[1]),
+                "x" | "y" => file[name].cast(DType::F64),
+                name => weights.get(name).cloned().unwrap_or_else(|| Array::full(DType::F64, &shape.dims, 0.0)),
+            };
+            cpu().put(&value).expect("a buffer")
+        })
+        .collect();
+    for _ in 0..3 {
+        let results = step.run(&buffers.iter().collect::<Vec<_>>()).expect("a step");
+        let state = results.len();
+        buffers.splice(..state, results);
+    }
+    for ((name, _), buffer) in siren.parameters().iter().zip(&buffers) {
+        let got = buffer.to_host().expect("a parameter");
+        relative(&format!("mup {name}"), &got, &file[&format!("mup.f64.after3.{name}")], 1e-5);
     }
 }
 
