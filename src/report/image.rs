@@ -98,26 +98,27 @@ impl Raster {
         };
         let (columns, rows) = (ranges(width, self.width), ranges(height, self.height));
         let mut out = vec![0; width * height * 3];
-        let mut to = 0;
+        let mut empty = out.as_mut_slice();
+        // Plain loops without calls: pages are drawn large and shrunk here, in builds for tests too.
         for &(top, bottom) in &rows {
-            // Plain loops: pages are drawn large and shrunk here, and iterators are slow in a build for tests.
             for &(left, right) in &columns {
                 let (mut red, mut green, mut blue) = (0, 0, 0);
-                for y in top..bottom {
-                    let row = &self.rgb[(y * self.width + left) * 3..(y * self.width + right) * 3];
-                    let mut at = 0;
-                    while at < row.len() {
-                        red += usize::from(row[at]);
-                        green += usize::from(row[at + 1]);
-                        blue += usize::from(row[at + 2]);
-                        at += 3;
+                let mut y = top;
+                while y < bottom {
+                    let mut row = &self.rgb[(y * self.width + left) * 3..(y * self.width + right) * 3];
+                    while let [r, g, b, rest @ ..] = row {
+                        (red, green, blue) = (red + *r as usize, green + *g as usize, blue + *b as usize);
+                        row = rest;
                     }
+                    y += 1;
                 }
                 let n = (bottom - top) * (right - left);
-                out[to] = ((red + n / 2) / n) as u8;
-                out[to + 1] = ((green + n / 2) / n) as u8;
-                out[to + 2] = ((blue + n / 2) / n) as u8;
-                to += 3;
+                if let [r, g, b, rest @ ..] = empty {
+                    *r = ((red + n / 2) / n) as u8;
+                    *g = ((green + n / 2) / n) as u8;
+                    *b = ((blue + n / 2) / n) as u8;
+                    empty = rest;
+                }
             }
         }
         out
