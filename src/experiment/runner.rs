@@ -117,8 +117,10 @@ impl Runner {
             Batch::AtMost(n) => n,
             Batch::Auto => key.batch(),
         };
+        let batches = batches(&keys, most);
+        let costs: Vec<f64> = batches.iter().map(|b| keys[b[0]].cost() * b.len() as f64).collect();
         let mut todo: Vec<Job> = Vec::new();
-        for (i, batch) in batches(&keys, most).into_iter().enumerate() {
+        for (batch, mine) in batches.into_iter().zip(self.shard.share(&costs)) {
             let batch: Vec<&(String, &RunConfig)> = batch.into_iter().map(|r| &runs[r]).collect();
             // Read, so that a damaged result is found before hours of work.
             let mut open = Vec::new();
@@ -127,7 +129,7 @@ impl Runner {
                     open.push(*run);
                 }
             }
-            if !self.shard.has(i) {
+            if !mine {
                 continue;
             }
             let job = self.job(batch, open)?;
@@ -331,6 +333,13 @@ impl Key {
     fn of(config: &RunConfig, siren: &Siren, samples: usize) -> Self {
         let field = config.field.clone();
         Key { field, siren: siren.clone(), steps: config.steps, block: config.block, samples }
+    }
+
+    /// Multiplications of a run, in some unit.
+    fn cost(&self) -> f64 {
+        let network =
+            self.siren.width * (self.siren.width * self.siren.hidden + self.siren.inputs + self.siren.outputs);
+        self.steps as f64 * self.samples as f64 * network as f64
     }
 
     /// Runs at once, for `--batch auto`: many where one alone is too small to keep two cores busy. Measured at L 11, 21

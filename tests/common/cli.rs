@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ndarray::Array3;
-use polars::prelude::{ParquetReader, SerReader};
+use polars::prelude::{DataFrame, ParquetReader, SerReader};
 use sinexp::data::image::{Alpha, Picture, write_png};
 use sinexp::interop::safetensors;
 
@@ -50,4 +50,21 @@ fn read_whole(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
         _ => return Err("cut off, or not a kind of file that the programs write".into()),
     }
     Ok(())
+}
+
+/// The rows of a Parquet table, for its columns by name.
+pub fn table(path: &Path) -> DataFrame {
+    ParquetReader::new(fs::File::open(path).expect("a table")).finish().expect("whole")
+}
+
+/// A column of numbers; NaN where there is none.
+pub fn numbers(table: &DataFrame, name: &str) -> Vec<f64> {
+    let column = table.column(name).unwrap_or_else(|e| panic!("{e}"));
+    (0..table.height()).map(|i| column.get(i).expect("a row").try_extract().unwrap_or(f64::NAN)).collect()
+}
+
+/// A column of texts.
+pub fn texts(table: &DataFrame, name: &str) -> Vec<String> {
+    let column = table.column(name).unwrap_or_else(|e| panic!("{e}"));
+    column.str().expect("texts").iter().map(|t| t.unwrap_or_default().to_owned()).collect()
 }
