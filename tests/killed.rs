@@ -234,3 +234,38 @@ fn a_fit() {
     let arguments = [vec![picture.display().to_string()], options].concat();
     Case { program: env!("CARGO_BIN_EXE_fit"), arguments, kills: 4, seed: 4 }.survives();
 }
+
+/// Of a batch of which some runs are done, the others train together, and go on together.
+#[test]
+fn a_part_of_a_batch() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let options = words("--preset smoke --methods sm20 --seeds 0,1,2 --hidden 2 --steps 2000 --checkpoint-every 0.01");
+    let arguments = [options, images(folder.path(), &["camera"])].concat();
+    let case = Case { program: env!("CARGO_BIN_EXE_siren-table2"), arguments, kills: 1, seed: 5 };
+    let out = folder.path().join("out");
+    case.start(&out).ends();
+    let table = fs::read(out.join("table.csv")).expect("a table");
+    let before = files(&out);
+    let results: Vec<&PathBuf> = before
+        .iter()
+        .filter(|(n, _)| n.starts_with("runs/") && n.ends_with(".parquet"))
+        .map(|(_, path)| path)
+        .collect();
+    assert_eq!(results.len(), 3);
+    for path in &results[1..] {
+        fs::remove_file(path).expect("removed");
+    }
+    let killed = case.start(&out).killed(&out, Moment::Written("checkpoint", Duration::ZERO));
+    assert!(killed.is_some(), "no checkpoint was written");
+    // As if it had been killed when one of the two was written.
+    let checkpoint = files(&out).into_iter().find(|(name, _)| name.contains("checkpoint")).expect("a checkpoint").1;
+    let saved = fs::read(&checkpoint).expect("a checkpoint");
+    case.start(&out).ends();
+    fs::remove_file(results[2]).expect("removed");
+    fs::write(&checkpoint, saved).expect("written");
+    case.start(&out).ends();
+    assert!(fs::read(out.join("table.csv")).expect("a table") == table, "other numbers");
+    assert_eq!(files(&out).keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+    let batch = |path: &PathBuf| Outcome::from_row(&common::cli::table(path)).expect("complete").batch;
+    assert_eq!(results.into_iter().map(batch).collect::<Vec<_>>(), [3, 2, 2]);
+}
