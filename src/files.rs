@@ -1,8 +1,11 @@
 //! Writing files so that each is complete or absent: a temporary name beside it, fsync, rename, fsync of the folder.
+//! What a killed writer leaves behind, the next run into the folder removes.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
+
+use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
 
@@ -17,7 +20,7 @@ pub fn write_atomically(path: impl AsRef<Path>, fill: impl FnOnce(&mut dyn Write
     if path.is_dir() {
         return Err(Error::file(path, "cannot be written: it is a folder; give a file name"));
     }
-    let mut temporary = tempfile::Builder::new().prefix(".").suffix(".partial").tempfile_in(folder).map_err(fail)?;
+    let mut temporary = temporary_in(folder).map_err(fail)?;
     let mut writer = BufWriter::new(temporary.as_file_mut());
     fill(&mut writer)?;
     writer.flush().map_err(fail)?;
@@ -43,7 +46,8 @@ pub fn write_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// Makes `folder` and its parents if need be, and proves that files can be made in it, before long work begins.
+/// Makes `folder` and its parents if need be, and proves that files can be made in it, before long work begins. What
+/// writers that were killed left behind in it is removed.
 ///
 /// **Errors** when it is not a folder or cannot be written.
 pub fn ensure_writable_folder(folder: impl AsRef<Path>) -> Result<()> {
@@ -55,8 +59,37 @@ pub fn ensure_writable_folder(folder: impl AsRef<Path>) -> Result<()> {
         return Err(Error::file(folder, "is a file; give a folder with --out"));
     }
     fs::create_dir_all(folder).map_err(fail)?;
-    tempfile::Builder::new().prefix(".").suffix(".partial").tempfile_in(folder).map_err(fail)?;
+    temporary_in(folder).map_err(fail)?;
+    remove_leftovers(folder);
     Ok(())
+}
+
+/// A temporary file, locked for as long as it is written: one that nobody has locked is a leftover.
+fn temporary_in(folder: &Path) -> std::io::Result<NamedTempFile> {
+    loop {
+        let file = tempfile::Builder::new().prefix(".").suffix(".partial").tempfile_in(folder)?;
+        // Where files cannot be locked, nobody removes leftovers either.
+        let locked = file.as_file().lock().is_ok();
+        // It may have been taken for a leftover before it was locked.
+        if !locked || file.path().exists() {
+            return Ok(file);
+        }
+    }
+}
+
+/// Removes temporary files of writers that are no more. Others may be writing into the folder meanwhile.
+fn remove_leftovers(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let ours = name.strip_prefix('.').and_then(|n| n.strip_suffix(".partial"));
+        if ours.is_none_or(|random| random.len() != 6) || !entry.file_type().is_ok_and(|t| t.is_file()) {
+            continue;
+        }
+        // An exclusive lock needs a file open for writing on some network file systems.
+        if File::options().write(true).open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Removes a file; one that is not there is no error.
@@ -126,6 +159,24 @@ mod tests {
         assert_eq!(names(folder.path()), ["a.txt"]);
         write_bytes(&path, b"new").expect("second");
         assert_eq!(fs::read(&path).expect("replaced"), b"new");
+    }
+
+    #[test]
+    fn what_killed_writers_left_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let in_use = temporary_in(folder.path()).expect("being written");
+        let kept = [".notes.partial", "abcdef.partial", ".abcdef.png"];
+        for name in [".aB3xYz.partial", ".000000.partial"].iter().chain(&kept) {
+            write_bytes(folder.path().join(name), b"x").expect("written");
+        }
+        ensure_writable_folder(folder.path()).expect("writable");
+        let mut left = names(folder.path());
+        left.sort();
+        let mut expected: Vec<String> = kept.iter().map(|n| (*n).to_owned()).collect();
+        expected.push(in_use.path().file_name().expect("a name").to_string_lossy().into_owned());
+        expected.sort();
+        assert_eq!(left, expected);
+        in_use.persist(folder.path().join("done")).expect("still there");
     }
 
     #[test]

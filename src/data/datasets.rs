@@ -76,12 +76,24 @@ fn image_in(folder: &Path, name: &str, given: &[(String, PathBuf)]) -> Result<Pa
     }
 }
 
+fn names() -> impl Iterator<Item = &'static str> {
+    IMAGES.iter().map(|(name, _)| *name).chain([SKIN.0])
+}
+
 /// `NAME=PATH` as a pair, for `--image`.
 ///
-/// **Errors** when there is no `=`, or nothing before or behind the first one.
+/// **Errors** when there is no `=`, or nothing before or behind the first one, or the name is that of no picture: a slip
+/// of the pen would go unnoticed.
 pub fn parse_image(text: &str) -> Result<(String, PathBuf)> {
     match text.split_once('=') {
-        Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), path.into())),
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => match names().any(|n| n == name) {
+            true => Ok((name.to_owned(), path.into())),
+            false => {
+                let reason =
+                    format!("there is no picture {name}; there are {}", names().collect::<Vec<_>>().join(", "));
+                Err(Error::argument("--image", text, reason))
+            }
+        },
         _ => Err(Error::argument("--image", text, "expected NAME=PATH, such as skin=skin.jpg")),
     }
 }
@@ -160,6 +172,8 @@ mod tests {
     #[test]
     fn pairs_are_split_at_the_first_equals_sign() {
         assert_eq!(parse_image("skin=a=b.jpg").expect("a pair"), ("skin".to_owned(), PathBuf::from("a=b.jpg")));
+        let unknown = parse_image("camra=a.png").expect_err("unknown").to_string();
+        assert!(unknown.contains("no picture camra") && unknown.contains("camera"), "{unknown}");
         for text in ["skin.jpg", "skin=", "=skin.jpg", ""] {
             assert!(parse_image(text).expect_err(text).to_string().contains("NAME=PATH"), "{text}");
         }

@@ -1,5 +1,6 @@
 //! The command line that the SIREN experiments share.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use super::runner::{Keep, Runner};
 use crate::cli::{RunRecord, say};
 use crate::data::datasets::parse_image;
 use crate::error::{Error, Result};
+use crate::files::ensure_writable_folder;
 use crate::runtime::{Device, set_verbose};
 use crate::train::sweep::{Batch, Shard};
 
@@ -141,6 +143,8 @@ impl SirenArguments {
         if self.count_first && hidden < 2 {
             return Err(Error::argument("--count-first", hidden, "needs L of at least 2"));
         }
+        distinct("--seeds", self.seeds.as_deref().unwrap_or_default())?;
+        distinct("--methods", self.methods.as_deref().unwrap_or_default())?;
         Ok(Sizes {
             train: or(self.train_size, preset.train),
             width: or(self.width, preset.width),
@@ -150,6 +154,16 @@ impl SirenArguments {
             seeds: self.seeds.clone().unwrap_or_else(|| preset.seeds.clone()),
             ..preset
         })
+    }
+
+    /// The seed of an experiment that takes one.
+    ///
+    /// **Errors** when several are given.
+    pub fn one_seed(&self, sizes: &Sizes) -> Result<u64> {
+        match sizes.seeds[..] {
+            [seed] => Ok(seed),
+            _ => Err(Error::argument("--seeds", list(&sizes.seeds), "this experiment takes one seed")),
+        }
     }
 
     /// The methods asked for, or `default`.
@@ -175,10 +189,14 @@ impl SirenArguments {
 
     /// A runner whose results lie in `runs/` of the experiment's folder, the results of `--merge` among them.
     ///
-    /// **Errors** when the device does not start or the folder cannot be written.
+    /// **Errors** when a folder to merge is not there, the device does not start or the folder cannot be written.
     pub fn runner(&self, experiment: &str, keep: Keep) -> Result<Runner> {
         set_verbose(self.verbose);
+        if let Some(folder) = self.merge.iter().find(|f| !f.is_dir()) {
+            return Err(Error::file(folder, "is not a folder; --merge names results' folders of this experiment"));
+        }
         let device = Device::open(&self.device)?;
+        ensure_writable_folder(self.folder(experiment))?;
         let runs = self.folder(experiment).join("runs");
         let runner = Runner::new(device, &runs, self.shard, self.batch, keep)?;
         if !self.merge.is_empty() {
@@ -232,5 +250,17 @@ impl SirenArguments {
             }),
         );
         record
+    }
+}
+
+fn list<T: Display>(values: &[T]) -> String {
+    values.iter().map(T::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Refuses a list in which something is twice: means and standard errors would count it twice.
+fn distinct<T: Display + PartialEq>(option: &str, values: &[T]) -> Result<()> {
+    match values.iter().enumerate().find(|(i, v)| values[..*i].contains(v)) {
+        Some((_, twice)) => Err(Error::argument(option, list(values), format!("{twice} is given twice"))),
+        None => Ok(()),
     }
 }

@@ -50,6 +50,7 @@ pub fn run(arguments: &SirenArguments, preset: Sizes, wav: Option<&PathBuf>, str
     let (name, sound, digest) = recording(wav)?;
     let field = Field::sound(&name, &sound, digest, stride)?;
     let mut runner = arguments.runner(NAME, Keep { fit: true, weights: true })?;
+    let mut record = arguments.record(NAME, &sizes, &[&field], &runner);
     let platform = runner.platform();
     let inits = arguments.methods(&INITS);
     let config = |init: &String, seed: u64| {
@@ -105,7 +106,6 @@ pub fn run(arguments: &SirenArguments, preset: Sizes, wav: Option<&PathBuf>, str
     let figure = sound_figure(&truth, field.rate.unwrap_or(44_100), &rows, 1000.min(samples), &note);
     files.extend(figure.write(folder.join("fig5"))?);
     files.extend(loss_figure(&loss_curves(&configs, &outcomes), &note).write(folder.join("losses"))?);
-    let mut record = arguments.record(NAME, &sizes, &[&field], &runner);
     record.set("stride", json!(stride));
     record.set("block", json!(BLOCK));
     record.set("files", json!(files));

@@ -38,6 +38,7 @@ impl Cameraman {
         let sizes = arguments.sizes(preset)?;
         let field = Field::named("camera", Color::Gray, (sizes.train, sizes.eval), &arguments.image)?;
         let mut runner = arguments.runner(self.name, Keep { fit: true, weights: true })?;
+        let mut record = arguments.record(self.name, &sizes, &[&field], &runner);
         let platform = runner.platform();
         let inits = arguments.methods(&INITS);
         let config =
@@ -83,7 +84,6 @@ impl Cameraman {
         let figure = fit_figure((&truth_train, &truth_eval), &columns, zoom, &note)?;
         files.extend(figure.write(folder.join(self.figure))?);
         files.extend(loss_figure(&loss_curves(&configs, &outcomes), &note).write(folder.join("losses"))?);
-        let mut record = arguments.record(self.name, &sizes, &[&field], &runner);
         record.set("files", json!(files));
         record.write(&folder)?;
         say(&format!("\nWritten to {}", folder.display()));

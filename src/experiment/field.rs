@@ -164,7 +164,7 @@ impl Field {
             train: Samples::new(&values, AUDIO)?,
             eval: None,
             moments,
-            rate: Some(sound.rate / stride as u32),
+            rate: Some((sound.rate / stride as u32).max(1)),
             peak: sound.samples.iter().fold(0.0, |m, v| f64::max(m, v.abs())),
         })
     }

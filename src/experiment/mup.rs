@@ -105,9 +105,10 @@ struct Curve {
 /// **Errors** as the runner's.
 pub fn run(arguments: &SirenArguments, grids: Grids) -> Result<()> {
     let sizes = arguments.sizes(grids.sizes)?;
-    let seed = sizes.seeds.first().copied().unwrap_or(0);
+    let seed = arguments.one_seed(&sizes)?;
     let field = Field::named("camera", Color::Gray, (sizes.train, sizes.eval), &arguments.image)?;
     let mut runner = arguments.runner(NAME, Keep::default())?;
+    let mut record = arguments.record(NAME, &sizes, &[&field], &runner);
     let platform = runner.platform();
     let config = |init: &str, omega0: f64, width: usize, rate: f64| RunConfig {
         eps: 0.0,
@@ -174,7 +175,6 @@ pub fn run(arguments: &SirenArguments, grids: Grids) -> Result<()> {
     let formats = [TableFormat::Csv, TableFormat::Parquet, TableFormat::Markdown];
     let mut files = table.write_all(&folder, "table", &formats)?;
     files.extend(rate_figure(&panels(&curves, &outcomes), &note).write(folder.join("fig6"))?);
-    let mut record = arguments.record(NAME, &sizes, &[&field], &runner);
     record.set("widths", json!(widths));
     record.set("learning_rates", json!(grids.exponents.iter().map(|k| 2f64.powi(*k)).collect::<Vec<_>>()));
     record.set("omega0", json!(chosen.into_iter().collect::<std::collections::BTreeMap<_, _>>()));

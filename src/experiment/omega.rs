@@ -107,7 +107,11 @@ impl OmegaSweep {
         let (preset, count) = sizes_of(arguments.preset);
         let count = given.map_or(count, |n| n as usize);
         let sizes = arguments.sizes(preset)?;
-        let seed = sizes.seeds.first().copied().unwrap_or(0);
+        let seed = arguments.one_seed(&sizes)?;
+        if let Some(methods) = &arguments.methods {
+            let reason = format!("this experiment always compares uniform-mm with {}", BASELINES.join(", "));
+            return Err(Error::argument("--methods", methods.join(","), reason));
+        }
         let mut fields = Vec::new();
         let mut skipped = Vec::new();
         for name in self.images {
@@ -124,6 +128,7 @@ impl OmegaSweep {
             fields.push(Field::named(name, self.color, (sizes.train, sizes.eval), &arguments.image)?);
         }
         let mut runner = arguments.runner(self.name, Keep { fit: true, weights: false })?;
+        let mut record = arguments.record(self.name, &sizes, &fields.iter().collect::<Vec<_>>(), &runner);
         let platform = runner.platform();
         let frequencies = frequencies(count);
         let config = |field: &Field, init: &str, omega0: f64| {
@@ -177,8 +182,6 @@ impl OmegaSweep {
             }
         }
         files.extend(omega_figure(&rows, 4, &note).write(folder.join("fig2"))?);
-        let shown: Vec<&Field> = all.iter().map(|s| &s.field).collect();
-        let mut record = arguments.record(self.name, &sizes, &shown, &runner);
         record.set("frequencies", json!(frequencies));
         record.set("left_out", json!(skipped));
         record.set("files", json!(files));

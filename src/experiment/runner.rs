@@ -27,6 +27,9 @@ const EVALUATE: usize = 16_384;
 /// Steps between two looks at the clock.
 const STRIDE: usize = 64;
 
+/// Most compiled programs kept of each kind: those of a sweep over pictures of many shapes would fill the memory.
+const PROGRAMS: usize = 4;
+
 /// What is kept of a run beside its row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
@@ -114,24 +117,36 @@ impl Runner {
             Batch::AtMost(n) => n,
             Batch::Auto => key.batch(),
         };
-        let mut todo: Vec<Vec<&(String, &RunConfig)>> = Vec::new();
-        for (i, batch) in batches(&keys, most).into_iter().enumerate() {
+        let batches = batches(&keys, most);
+        let costs: Vec<f64> = batches.iter().map(|b| keys[b[0]].cost() * b.len() as f64).collect();
+        let mut todo: Vec<Job> = Vec::new();
+        for (batch, mine) in batches.into_iter().zip(self.shard.share(&costs)) {
             let batch: Vec<&(String, &RunConfig)> = batch.into_iter().map(|r| &runs[r]).collect();
-            let open: Vec<_> = batch.iter().copied().filter(|(hash, _)| !self.store.is_done(hash)).collect();
-            if self.shard.has(i) && !open.is_empty() {
-                // A batch that was cut off goes on as it was, though some of its rows may be written.
-                todo.push(if self.checkpoint(&batch)?.is_file() { batch } else { open });
+            // Read, so that a damaged result is found before hours of work.
+            let mut open = Vec::new();
+            for run in &batch {
+                if self.store.get(&run.0)?.is_none() {
+                    open.push(*run);
+                }
+            }
+            if !mine {
+                continue;
+            }
+            let job = self.job(batch, open)?;
+            if job.runs.is_empty() {
+                // It may have been killed just before this.
+                remove(&job.checkpoint)?;
+            } else {
+                todo.push(job);
             }
         }
-        let steps: usize = todo.iter().map(|batch| batch[0].1.steps.div_ceil(STRIDE)).sum();
+        let steps: usize = todo.iter().map(|job| job.runs[0].1.steps.div_ceil(STRIDE)).sum();
         if steps == 0 {
             return Ok(());
         }
         let mut progress = Progress::new(label, steps as u64);
-        for batch in todo {
-            let configs: Vec<&RunConfig> = batch.iter().map(|(_, c)| *c).collect();
-            let field = field(configs[0])?;
-            self.train(&batch, field, &mut progress)?;
+        for job in todo {
+            self.train(&job, field(job.runs[0].1)?, &mut progress)?;
         }
         Ok(())
     }
@@ -146,31 +161,51 @@ impl Runner {
         Ok(self.store.path(&stable_hash(config)?, suffix))
     }
 
-    fn checkpoint(&self, batch: &[&(String, &RunConfig)]) -> Result<PathBuf> {
-        let hashes: Vec<&str> = batch.iter().map(|(hash, _)| hash.as_str()).collect();
-        let name = if let [hash] = hashes[..] { hash.to_owned() } else { stable_hash(&hashes)? };
-        Ok(self.store.path(&name, "checkpoint.safetensors"))
+    /// What is left of a batch. One that was cut off goes on as it was, though some of its rows may be written.
+    fn job<'c>(
+        &self,
+        batch: Vec<&'c (String, &'c RunConfig)>,
+        open: Vec<&'c (String, &'c RunConfig)>,
+    ) -> Result<Job<'c>> {
+        let list = |runs: &[&(String, &RunConfig)]| runs.iter().map(|(hash, _)| hash.clone()).collect::<Vec<_>>();
+        let hashes = list(&batch);
+        let name = if let [hash] = &hashes[..] { hash.clone() } else { stable_hash(&hashes)? };
+        let checkpoint = self.store.path(&name, "checkpoint.safetensors");
+        let whole = format!("{name}.checkpoint.safetensors");
+        let runs = match checkpoint.is_file() && !open.is_empty() {
+            false => open,
+            true => {
+                let key = safetensors::Reader::open(&checkpoint)?.metadata.remove("training").unwrap_or_default();
+                let part: Option<Vec<_>> = key.strip_prefix(&whole).and_then(|k| k.strip_prefix(" of ")).map(|part| {
+                    let part: Vec<&str> = part.split(' ').collect();
+                    batch.iter().copied().filter(|(hash, _)| part.contains(&hash.as_str())).collect()
+                });
+                part.unwrap_or_else(|| batch.clone())
+            }
+        };
+        let key = if runs.len() == batch.len() { whole } else { format!("{whole} of {}", list(&runs).join(" ")) };
+        Ok(Job { runs, checkpoint, key })
     }
 
-    fn train(&mut self, batch: &[&(String, &RunConfig)], field: &Field, progress: &mut Progress) -> Result<()> {
+    fn train(&mut self, job: &Job, field: &Field, progress: &mut Progress) -> Result<()> {
+        let Job { runs: batch, checkpoint: path, key } = job;
         let config = batch[0].1;
         let siren = config.siren(field)?;
-        let path = self.checkpoint(batch)?;
-        let key = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let starts: Vec<Start> = batch.iter().map(|(_, c)| c.start(field)).collect::<Result<_>>()?;
         let runs = (batch.len() > 1).then_some(batch.len());
         let samples = field.train.y.nrows();
         let program = format!("{siren:?} {samples} {runs:?} {:?}", config.block);
         if !self.trainers.contains_key(&program) {
-            // One program at a time: a sweep over pictures of many shapes would fill the memory.
-            self.trainers.clear();
+            if self.trainers.len() == PROGRAMS {
+                self.trainers.clear();
+            }
             let trainer = Trainer::new(&self.device, &siren, samples, runs, config.block)?;
             self.trainers.insert(program.clone(), trainer);
         }
         let y = Array::from_ndarray(&field.train.y);
         let trainer = &self.trainers[&program];
         let mut training = match path.is_file() {
-            true => trainer.resume(&field.train.x, &y, &starts, &path, &key)?,
+            true => trainer.resume(&field.train.x, &y, &starts, path, key)?,
             false => trainer.start(&field.train.x, &y, &starts)?,
         };
         let (begun, mut saved) = (Instant::now(), Instant::now());
@@ -184,7 +219,7 @@ impl Runner {
             }
             let finished = training.steps() == config.steps;
             if saved.elapsed() >= self.checkpoint_every || (finished && batch.len() > 1) {
-                training.save(&path, &key)?;
+                training.save(path, key)?;
                 saved = Instant::now();
             }
         }
@@ -198,7 +233,7 @@ impl Runner {
             let outcome = Outcome { batch: batch.len(), ..outcome };
             self.store.put(hash, &outcome.row(config, hash, &self.device())?)?;
         }
-        remove(&path)
+        remove(path)
     }
 
     /// Measures a trained network and writes what is kept of it.
@@ -258,11 +293,23 @@ impl Runner {
         let block = EVALUATE.min(x.dims()[0]);
         let key = format!("{siren:?} {block}");
         if !self.evaluators.contains_key(&key) {
-            self.evaluators.clear();
+            if self.evaluators.len() == PROGRAMS {
+                self.evaluators.clear();
+            }
             self.evaluators.insert(key.clone(), Evaluator::new(&self.device, siren, block)?);
         }
         self.evaluators[&key].predict(weights, x)
     }
+}
+
+/// Runs that are trained together now.
+struct Job<'c> {
+    /// With their hashes.
+    runs: Vec<&'c (String, &'c RunConfig)>,
+    /// Named after the whole batch, of which they may be what other calls left.
+    checkpoint: PathBuf,
+    /// What the checkpoint says it is of.
+    key: String,
 }
 
 fn describe(batch: &[&(String, &RunConfig)]) -> String {
@@ -286,6 +333,13 @@ impl Key {
     fn of(config: &RunConfig, siren: &Siren, samples: usize) -> Self {
         let field = config.field.clone();
         Key { field, siren: siren.clone(), steps: config.steps, block: config.block, samples }
+    }
+
+    /// Multiplications of a run, in some unit.
+    fn cost(&self) -> f64 {
+        let network =
+            self.siren.width * (self.siren.width * self.siren.hidden + self.siren.inputs + self.siren.outputs);
+        self.steps as f64 * self.samples as f64 * network as f64
     }
 
     /// Runs at once, for `--batch auto`: many where one alone is too small to keep two cores busy. Measured at L 11, 21

@@ -103,17 +103,28 @@ impl Raster {
                 .collect()
         };
         let (columns, rows) = (ranges(width, self.width), ranges(height, self.height));
-        let mut out = Vec::with_capacity(width * height * 3);
+        let mut out = vec![0; width * height * 3];
+        let mut empty = out.as_mut_slice();
+        // Plain loops without calls: pages are drawn large and shrunk here, in builds for tests too.
         for &(top, bottom) in &rows {
             for &(left, right) in &columns {
-                let mut sum = [0usize; 3];
-                for y in top..bottom {
-                    for pixel in self.rgb[(y * self.width + left) * 3..(y * self.width + right) * 3].chunks_exact(3) {
-                        sum.iter_mut().zip(pixel).for_each(|(s, p)| *s += usize::from(*p));
+                let (mut red, mut green, mut blue) = (0, 0, 0);
+                let mut y = top;
+                while y < bottom {
+                    let mut row = &self.rgb[(y * self.width + left) * 3..(y * self.width + right) * 3];
+                    while let [r, g, b, rest @ ..] = row {
+                        (red, green, blue) = (red + *r as usize, green + *g as usize, blue + *b as usize);
+                        row = rest;
                     }
+                    y += 1;
                 }
                 let n = (bottom - top) * (right - left);
-                out.extend(sum.map(|s| ((s + n / 2) / n) as u8));
+                if let [r, g, b, rest @ ..] = empty {
+                    *r = ((red + n / 2) / n) as u8;
+                    *g = ((green + n / 2) / n) as u8;
+                    *b = ((blue + n / 2) / n) as u8;
+                    empty = rest;
+                }
             }
         }
         out

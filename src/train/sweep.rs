@@ -37,9 +37,19 @@ impl Shard {
     /// The whole sweep.
     pub const ALL: Shard = Shard { index: 0, count: 1 };
 
-    /// Whether item `i` of the sweep's list belongs to this part.
-    pub fn has(&self, i: usize) -> bool {
-        i % self.count == self.index
+    /// Which items of the sweep's list belong to this part, given what each costs: from the costliest down, each goes to
+    /// the part that has the least to do so far. All parts agree.
+    pub fn share(&self, costs: &[f64]) -> Vec<bool> {
+        let mut order: Vec<usize> = (0..costs.len()).collect();
+        order.sort_by(|a, b| costs[*b].total_cmp(&costs[*a]));
+        let mut parts = vec![0.0; self.count.min(costs.len())];
+        let mut mine = vec![false; costs.len()];
+        for i in order {
+            let least = (0..parts.len()).min_by(|a, b| f64::total_cmp(&parts[*a], &parts[*b])).unwrap_or(0);
+            parts[least] += costs[i];
+            mine[i] = least == self.index;
+        }
+        mine
     }
 }
 
@@ -226,9 +236,15 @@ mod tests {
             assert!(text.parse::<Shard>().is_err(), "{text}");
         }
         let parts: Vec<Shard> = (1..=3).map(|k| format!("{k}/3").parse().expect("a part")).collect();
-        for i in 0..10 {
-            assert_eq!(parts.iter().filter(|p| p.has(i)).count(), 1);
+        for costs in [vec![1.0; 10], vec![1.0, 9.0, 1.0, 9.0, 1.0, 9.0, 4.0], vec![1.0, 2.0], vec![]] {
+            let shares: Vec<Vec<bool>> = parts.iter().map(|p| p.share(&costs)).collect();
+            assert!((0..costs.len()).all(|i| shares.iter().filter(|s| s[i]).count() == 1), "{costs:?}");
+            let sums = shares.iter().map(|s| s.iter().zip(&costs).filter(|(m, _)| **m).map(|(_, c)| c).sum::<f64>());
+            let (least, most) = sums.fold((f64::MAX, 0.0), |(a, b): (f64, f64), s| (a.min(s), b.max(s)));
+            let costliest = costs.iter().copied().fold(0.0, f64::max);
+            assert!(most - least <= costliest, "{costs:?}: {least} to {most}");
         }
+        assert_eq!(Shard::ALL.share(&[1.0, 2.0]), [true; 2]);
         let keys = ["a", "b", "a", "a", "b", "a"];
         assert_eq!(batches(&keys, |_| 2), [vec![0, 2], vec![1, 4], vec![3, 5]]);
         assert_eq!(batches(&keys, |k| if *k == "a" { 9 } else { 1 }), [vec![0, 2, 3, 5], vec![1], vec![4]]);
