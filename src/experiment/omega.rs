@@ -177,8 +177,13 @@ impl OmegaSweep {
         // Figure 2 has the rows of all three tables, as far as they are there.
         let mut rows = Vec::new();
         for name in TABLES {
-            if name == self.name || arguments.out.is_none() {
-                rows.extend(panels(&arguments.folder(name))?);
+            if name == self.name {
+                rows.extend(panels(&folder)?);
+            } else if arguments.out.is_none() {
+                match panels(&arguments.folder(name)) {
+                    Ok(panels) => rows.extend(panels),
+                    Err(error) => say(&format!("left out of Figure 2: {error}")),
+                }
             }
         }
         files.extend(omega_figure(&rows, 4, &note).write(folder.join("fig2"))?);
