@@ -127,7 +127,7 @@ fn fit(arguments: &Arguments) -> Result<()> {
     ensure_writable_folder(&arguments.out)?;
     let samples = field.train.y.nrows();
     cli::say(&format!("{}: {}; training samples: {samples}", arguments.file.display(), field.about));
-    let mut record = RunRecord::new("fit", arguments.seed, &describe(&device));
+    let mut record = RunRecord::new("fit", arguments.seed, &device.describe());
 
     let trainer = Trainer::new(&device, &siren, samples, None, config.block)?;
     let y = Array::from_ndarray(&field.train.y);
@@ -287,8 +287,4 @@ fn write(arguments: &Arguments, config: &RunConfig, field: &Field, fit: Fit) -> 
     };
     figure.write(out("comparison"))?;
     Ok(FILES.into_iter().chain([reconstruction]).collect())
-}
-
-fn describe(device: &Device) -> String {
-    format!("{} ({}, {})", device.name(), device.platform(), device.platform_version())
 }

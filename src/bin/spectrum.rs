@@ -84,7 +84,7 @@ fn spectrum(arguments: Arguments) -> anyhow::Result<()> {
     let device = Device::open(&arguments.device)?;
     ensure_writable_folder(&arguments.out)?;
 
-    let mut record = RunRecord::new("spectrum", arguments.seed, &describe(&device));
+    let mut record = RunRecord::new("spectrum", arguments.seed, &device.describe());
     let (cells, config) = match foreign {
         Some((name, siren)) => foreign_cells(&arguments, &device, &name, siren)?,
         None => drawn_cells(&arguments, &device)?,
@@ -212,10 +212,6 @@ fn write(arguments: &Arguments, cells: &[Cell], summary: &Table, figure: &Figure
     }
     let names = paths.iter().filter_map(|p| p.file_name());
     Ok(names.map(|n| n.to_string_lossy().into_owned()).collect())
-}
-
-fn describe(device: &Device) -> String {
-    format!("{} ({}, {})", device.name(), device.platform(), device.platform_version())
 }
 
 /// **Errors** when a value of a list occurs twice.

@@ -88,7 +88,7 @@ impl Runner {
 
     /// The device, for run records.
     pub fn device(&self) -> String {
-        format!("{} ({}, {})", self.device.name(), self.device.platform(), self.device.platform_version())
+        self.device.describe()
     }
 
     /// Trains this shard's part of `configs` as far as it is not done; equal configurations are trained once. `field`

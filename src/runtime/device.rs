@@ -155,6 +155,11 @@ impl Device {
         self.0.client.platform_version()
     }
 
+    /// Its name, platform and version in one line, for run records.
+    pub fn describe(&self) -> String {
+        format!("{} ({}, {})", self.name(), self.platform(), self.platform_version())
+    }
+
     /// How many devices a replicated program could use.
     pub fn device_count(&self) -> usize {
         self.0.client.addressable_device_count()
