@@ -64,6 +64,11 @@ impl Sizes {
     pub fn picture() -> Self {
         Sizes { train: 128, eval: 512, width: 256, hidden: 11, steps: 3000, learning_rate: 1e-4, seeds: vec![0] }
     }
+
+    /// `seed 0`, or `seeds 0,1,2`.
+    pub(super) fn seeds_in_words(&self) -> String {
+        format!("seed{} {}", if self.seeds.len() == 1 { "" } else { "s" }, list(&self.seeds))
+    }
 }
 
 /// Options of every SIREN experiment.

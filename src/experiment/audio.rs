@@ -66,13 +66,13 @@ pub fn run(arguments: &SirenArguments, preset: Sizes, wav: Option<&PathBuf>, str
 
     let samples = field.train.y.nrows();
     let note = format!(
-        "Preset {}: {name} ({}), {samples} samples, N = {}, L = {}, {} steps, {} seeds.",
+        "Preset {}: {name} ({}), {samples} samples, N = {}, L = {}, {} steps, {}.",
         arguments.preset.name(),
         field.about,
         sizes.width,
         sizes.hidden,
         sizes.steps,
-        sizes.seeds.len()
+        sizes.seeds_in_words()
     );
     let snr: Vec<Summary> =
         outcomes.iter().map(|o| Summary::of(&o.iter().map(|o| o.snr_db).collect::<Vec<_>>())).collect();

@@ -49,7 +49,7 @@ impl Cameraman {
         let Some(outcomes) = collect(&runner, &configs)? else { return Ok(()) };
 
         let note = format!(
-            "Preset {}: N = {}, L = {}, {} steps, {} × {} training pixels, {} × {} evaluation pixels, {} seeds.",
+            "Preset {}: N = {}, L = {}, {} steps, {} × {} training pixels, {} × {} evaluation pixels, {}.",
             arguments.preset.name(),
             sizes.width,
             sizes.hidden,
@@ -58,7 +58,7 @@ impl Cameraman {
             field.train.shape[1],
             field.eval().shape[0],
             field.eval().shape[1],
-            sizes.seeds.len()
+            sizes.seeds_in_words()
         );
         let table = self.table(&inits, &outcomes, &note)?;
         say(&table.to_string());
@@ -66,7 +66,7 @@ impl Cameraman {
         let mut files =
             table.write_all(&folder, "table", &[TableFormat::Csv, TableFormat::Parquet, TableFormat::Markdown])?;
 
-        // The figure shows the first seed.
+        let shown = format!("{note} Shown: seed {}.", sizes.seeds[0]);
         let (truth_train, truth_eval) =
             (field.raster(&field.train.y, &field.train.shape)?, field.raster(&field.eval().y, &field.eval().shape)?);
         let mut columns = Vec::new();
@@ -81,9 +81,9 @@ impl Cameraman {
         let (h, w) = (field.eval().shape[0], field.eval().shape[1]);
         // The photographer's head and the camera.
         let zoom = (h * 3 / 16, w * 3 / 8, h / 4, w / 4);
-        let figure = fit_figure((&truth_train, &truth_eval), &columns, zoom, &note)?;
+        let figure = fit_figure((&truth_train, &truth_eval), &columns, zoom, &shown)?;
         files.extend(figure.write(folder.join(self.figure))?);
-        files.extend(loss_figure(&loss_curves(&configs, &outcomes), &note).write(folder.join("losses"))?);
+        files.extend(loss_figure(&loss_curves(&configs, &outcomes), &shown).write(folder.join("losses"))?);
         record.set("files", json!(files));
         record.write(&folder)?;
         say(&format!("\nWritten to {}", folder.display()));
