@@ -9,8 +9,8 @@ use sinexp::runtime::tune_allocator;
 
 /// Fits the Cameraman picture with networks of width 256 from every initialisation.
 ///
-/// Preset `paper` takes 3000 steps on 128 x 128 pixels, about an hour for each initialisation on two cores; it can be
-/// stopped and started again at any time. Preset `cpu` takes 400 steps on 64 x 64 pixels.
+/// Preset `paper` takes 3000 steps on 128 x 128 pixels, about half an hour for each initialisation on two cores; it can
+/// be stopped and started again at any time. Preset `cpu` takes 400 steps on 64 x 64 pixels.
 #[derive(Parser, Debug)]
 #[command(name = "siren-table1", version, allow_negative_numbers = true)]
 struct Arguments {
