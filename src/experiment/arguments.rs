@@ -258,6 +258,14 @@ impl SirenArguments {
     }
 }
 
+/// Ends an experiment: its record with the names of what it wrote into `folder`, and a line that says where.
+pub(super) fn conclude(mut record: RunRecord, files: &[PathBuf], folder: &Path) -> Result<()> {
+    record.set("files", json!(files));
+    record.write(folder)?;
+    say(&format!("\nWritten to {}", folder.display()));
+    Ok(())
+}
+
 fn list<T: Display>(values: &[T]) -> String {
     values.iter().map(T::to_string).collect::<Vec<_>>().join(",")
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use polars::prelude::Column;
 use serde_json::json;
 
-use super::arguments::{SirenArguments, Sizes};
+use super::arguments::{SirenArguments, Sizes, conclude};
 use super::cameraman::{collect, loss_curves};
 use super::config::{Method, RunConfig};
 use super::field::Field;
@@ -17,7 +17,7 @@ use crate::data::datasets::{bach, sha256};
 use crate::error::Result;
 use crate::report::fitting::loss_figure;
 use crate::report::sound::{SoundRow, sound_figure};
-use crate::report::style::method;
+use crate::report::style::label;
 use crate::report::{Table, TableFormat};
 
 const NAME: &str = "siren-audio";
@@ -77,7 +77,7 @@ pub fn run(arguments: &SirenArguments, preset: Sizes, wav: Option<&PathBuf>, str
     let snr: Vec<Summary> =
         outcomes.iter().map(|o| Summary::of(&o.iter().map(|o| o.snr_db).collect::<Vec<_>>())).collect();
     let mse: Vec<f64> = outcomes.iter().map(|o| o.iter().map(|o| o.eval_mse).sum::<f64>() / o.len() as f64).collect();
-    let labels: Vec<&str> = inits.iter().map(|i| method(i).map_or(i.as_str(), |(label, _)| label)).collect();
+    let labels: Vec<&str> = inits.iter().map(|i| label(i)).collect();
     let claims: Vec<&str> = inits.iter().map(|i| claim(i)).collect();
     let table = Table::new(
         format!("Audio fitting; 5000 steps in the paper\n{note}"),
@@ -108,10 +108,7 @@ pub fn run(arguments: &SirenArguments, preset: Sizes, wav: Option<&PathBuf>, str
     files.extend(loss_figure(&loss_curves(&configs, &outcomes), &note).write(folder.join("losses"))?);
     record.set("stride", json!(stride));
     record.set("block", json!(BLOCK));
-    record.set("files", json!(files));
-    record.write(&folder)?;
-    say(&format!("\nWritten to {}", folder.display()));
-    Ok(())
+    conclude(record, &files, &folder)
 }
 
 fn claim(init: &str) -> &'static str {

@@ -1,18 +1,17 @@
 //! Tables 1 and 2 with Figures 1 and 4: one picture, every initialisation, wide and narrow (2609.30633, Section 4.1, 4.3).
 
 use polars::prelude::Column;
-use serde_json::json;
 
-use super::arguments::{SirenArguments, Sizes};
+use super::arguments::{SirenArguments, Sizes, conclude};
 use super::config::RunConfig;
-use super::field::{Color, Field};
+use super::field::{Color, Field, raster};
 use super::outcome::{Outcome, Summary};
 use super::runner::{Keep, Runner};
 use crate::cli::say;
-use crate::data::image::{Alpha, Picture, to_rgb8};
+use crate::data::image::{Alpha, Picture};
 use crate::error::Result;
 use crate::report::fitting::{FitColumn, fit_figure, loss_figure};
-use crate::report::style::method;
+use crate::report::style::label;
 use crate::report::{Raster, Table, TableFormat};
 
 /// What differs between the two experiments.
@@ -38,7 +37,7 @@ impl Cameraman {
         let sizes = arguments.sizes(preset)?;
         let field = Field::named("camera", Color::Gray, (sizes.train, sizes.eval), &arguments.image)?;
         let mut runner = arguments.runner(self.name, Keep { fit: true, weights: true })?;
-        let mut record = arguments.record(self.name, &sizes, &[&field], &runner);
+        let record = arguments.record(self.name, &sizes, &[&field], &runner);
         let platform = runner.platform();
         let inits = arguments.methods(&INITS);
         let config =
@@ -84,10 +83,7 @@ impl Cameraman {
         let figure = fit_figure((&truth_train, &truth_eval), &columns, zoom, &shown)?;
         files.extend(figure.write(folder.join(self.figure))?);
         files.extend(loss_figure(&loss_curves(&configs, &outcomes), &shown).write(folder.join("losses"))?);
-        record.set("files", json!(files));
-        record.write(&folder)?;
-        say(&format!("\nWritten to {}", folder.display()));
-        Ok(())
+        conclude(record, &files, &folder)
     }
 
     fn table(&self, inits: &[String], outcomes: &[Vec<Outcome>], note: &str) -> Result<Table> {
@@ -100,7 +96,7 @@ impl Cameraman {
         let error = |s: &[Summary]| s.iter().map(|s| s.error).collect::<Vec<f64>>();
         let mean = |s: &[Summary]| s.iter().map(|s| s.mean).collect::<Vec<f64>>();
         let gap = snr.iter().map(|s| s.mean - matched.unwrap_or(f64::NAN)).collect();
-        let labels: Vec<&str> = inits.iter().map(|i| method(i).map_or(i.as_str(), |(label, _)| label)).collect();
+        let labels: Vec<&str> = inits.iter().map(|i| label(i)).collect();
         let claims: Vec<&str> = inits.iter().map(|i| (self.claim)(i)).collect();
         let stopped: Vec<i64> =
             outcomes.iter().map(|o| o.iter().filter(|o| o.stopped.is_some()).count() as i64).collect();
@@ -154,7 +150,5 @@ pub(super) fn collect(runner: &Runner, configs: &[Vec<RunConfig>]) -> Result<Opt
 
 /// A kept picture of a run.
 pub(super) fn picture(runner: &Runner, config: &RunConfig, suffix: &str) -> Result<Raster> {
-    let pixels = Picture::read(&runner.kept(config, suffix)?, Alpha::Refuse)?.pixels;
-    let (h, w, _) = pixels.dim();
-    Raster::new(w, h, to_rgb8(pixels.view()))
+    raster(Picture::read(&runner.kept(config, suffix)?, Alpha::Refuse)?.pixels.view())
 }

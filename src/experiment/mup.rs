@@ -3,7 +3,7 @@
 use polars::prelude::Column;
 use serde_json::json;
 
-use super::arguments::{Preset, SirenArguments, Sizes};
+use super::arguments::{Preset, SirenArguments, Sizes, conclude};
 use super::cameraman::collect;
 use super::config::{PAPER_OMEGA0, RunConfig};
 use super::field::{Color, Field};
@@ -12,7 +12,7 @@ use super::outcome::Outcome;
 use super::runner::Keep;
 use crate::cli::say;
 use crate::error::Result;
-use crate::report::style::method;
+use crate::report::style::label;
 use crate::report::sweeps::{RatePanel, rate_figure};
 use crate::report::{Table, TableFormat};
 
@@ -178,10 +178,7 @@ pub fn run(arguments: &SirenArguments, grids: Grids) -> Result<()> {
     record.set("widths", json!(widths));
     record.set("learning_rates", json!(grids.exponents.iter().map(|k| 2f64.powi(*k)).collect::<Vec<_>>()));
     record.set("omega0", json!(chosen.into_iter().collect::<std::collections::BTreeMap<_, _>>()));
-    record.set("files", json!(files));
-    record.write(&folder)?;
-    say(&format!("\nWritten to {}", folder.display()));
-    Ok(())
+    conclude(record, &files, &folder)
 }
 
 /// The curves as the figure's panels, by the geometric mean of the losses.
@@ -214,7 +211,7 @@ fn table(curves: &[Curve], outcomes: &[Vec<Outcome>], note: &str) -> Result<Tabl
     };
     let (rate, loss) = best(Outcome::mean_loss);
     let (geometric_rate, geometric_loss) = best(Outcome::geometric_mean_loss);
-    let labels: Vec<&str> = curves.iter().map(|c| method(&c.init).map_or(c.init.as_str(), |(l, _)| l)).collect();
+    let labels: Vec<&str> = curves.iter().map(|c| label(&c.init)).collect();
     let widths: Vec<i64> = curves.iter().map(|c| c.width as i64).collect();
     Table::new(
         format!("Figure 6: best learning rate by width, and the time average of the training MSE there\n{note}"),

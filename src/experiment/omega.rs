@@ -7,7 +7,7 @@ use clap::Args;
 use polars::prelude::{Column, ParquetReader, SerReader};
 use serde_json::json;
 
-use super::arguments::{Preset, SirenArguments, Sizes};
+use super::arguments::{Preset, SirenArguments, Sizes, conclude};
 use super::cameraman::{collect, picture};
 use super::config::{PAPER_OMEGA0, RunConfig};
 use super::field::{Color, Field};
@@ -17,7 +17,7 @@ use crate::cli::say;
 use crate::data::datasets;
 use crate::error::{Error, Result};
 use crate::report::fitting::{BestPicture, best_figure};
-use crate::report::style::method;
+use crate::report::style::label;
 use crate::report::sweeps::{SweepPanel, omega_figure};
 use crate::report::{Table, TableFormat};
 
@@ -189,10 +189,7 @@ impl OmegaSweep {
         files.extend(omega_figure(&rows, 4, &note).write(folder.join("fig2"))?);
         record.set("frequencies", json!(frequencies));
         record.set("left_out", json!(skipped));
-        record.set("files", json!(files));
-        record.write(&folder)?;
-        say(&format!("\nWritten to {}", folder.display()));
-        Ok(())
+        conclude(record, &files, &folder)
     }
 
     /// Best test error per picture and method, with its omega0.
@@ -202,7 +199,7 @@ impl OmegaSweep {
         let matched: Vec<f64> = all.iter().map(|s| s.matched.1.eval_mse).collect();
         columns.push(Column::new("uniform-phase MM".into(), matched));
         for (b, baseline) in BASELINES.iter().enumerate() {
-            let label = method(baseline).map_or(*baseline, |(label, _)| label);
+            let label = label(baseline);
             let best: Vec<f64> = all.iter().map(|s| s.best_mse(b)).collect();
             let omega0: Vec<f64> = all.iter().map(|s| s.best_omega0(b)).collect();
             columns.push(Column::new(label.into(), best));
@@ -213,7 +210,7 @@ impl OmegaSweep {
         let title = format!("{}: best test MSE, and the omega0 it was found at\n{note}", self.title);
         let table = Table::new(title, columns)?.digits("MM / best", 3);
         Ok(BASELINES.iter().fold(table, |t, b| {
-            let label = method(b).map_or(*b, |(label, _)| label);
+            let label = label(b);
             t.digits(&format!("ω₀ {label}"), 3)
         }))
     }

@@ -3,8 +3,8 @@
 use super::axis::Axis;
 use super::figure::{Figure, Legend, Panel};
 use super::image::Raster;
-use super::style::{COLUMN_WIDTH, Color, TEXT_WIDTH};
-use super::sweeps::{label, named};
+use super::style::{COLUMN_WIDTH, Color, TEXT_WIDTH, label};
+use super::sweeps::named;
 use super::table::significant;
 use crate::error::{Error, Result};
 

@@ -2,8 +2,7 @@
 
 use super::axis::Axis;
 use super::figure::{Figure, Mark, Panel};
-use super::style::{Color, Dash, LineStyle, Marker, PALETTE, TEXT_WIDTH};
-use super::sweeps::label;
+use super::style::{Color, Dash, LineStyle, Marker, PALETTE, TEXT_WIDTH, label};
 
 /// Bins of the envelope: one per pixel of the left panels at 300 dots per inch, about.
 const BINS: usize = 840;

@@ -4,15 +4,10 @@ use polars::prelude::Column;
 
 use super::axis::Axis;
 use super::figure::{Figure, Legend, Panel};
-use super::style::{self, COLUMN_WIDTH};
+use super::style::{self, COLUMN_WIDTH, label};
 use super::table::Table;
 use crate::analysis::spectrum::Cell;
 use crate::error::Result;
-
-/// The name a person reads: the method's label, or the cell's own name (a file) where no method has it.
-fn label(name: &str) -> &str {
-    style::method(name).map_or(name, |(label, _)| label)
-}
 
 /// One row per initialisation and depth, in the order given: `init`, `depth`, `largest`, `median`, `smallest`,
 /// `mean square`, `standard error` (over networks; empty for one), `condition`, `resolved` (ranks above the rounding

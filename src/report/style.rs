@@ -146,6 +146,11 @@ pub fn method(name: &str) -> Option<(&'static str, LineStyle)> {
     })
 }
 
+/// The label of a method, or the name itself where no figure knows it.
+pub fn label(name: &str) -> &str {
+    method(name).map_or(name, |(label, _)| label)
+}
+
 /// Style `i` of `n` ordered curves (depths, widths, learning rates): dark to light along a blue-green-yellow ramp
 /// whose luminance rises steadily, with a dash pattern and marker that change from one to the next.
 pub fn sequence(i: usize, n: usize) -> LineStyle {

@@ -3,17 +3,12 @@
 use super::axis::Axis;
 use super::figure::{Figure, Legend, Mark, Panel};
 use super::fitting::readable;
-use super::style::{self, Color, Dash, LineStyle, Marker, TEXT_WIDTH};
+use super::style::{self, Color, Dash, LineStyle, Marker, TEXT_WIDTH, label};
 
 /// The level of the method that needs no sweep.
 const RED: Color = Color(0xc0, 0x10, 0x20);
 /// Losses above this many times the middle one are cut off: a diverged run would squeeze all others together.
 const TALL: f64 = 30.0;
-
-/// The name a person reads: the method's label, or its own name where no method has it.
-pub(super) fn label(id: &str) -> &str {
-    style::method(id).map_or(id, |(label, _)| label)
-}
 
 /// Name and style of curve `i` of `n`; a name that no method has gets a style by its place.
 pub(super) fn named(id: &str, i: usize, n: usize) -> (&str, LineStyle) {

@@ -134,10 +134,10 @@ impl Store {
     ///
     /// **Errors** when the file is damaged: it names it and says to delete it.
     pub fn get(&self, hash: &str) -> Result<Option<DataFrame>> {
-        let path = self.path(hash, "parquet");
-        if !path.is_file() {
+        if !self.is_done(hash) {
             return Ok(None);
         }
+        let path = self.path(hash, "parquet");
         let damaged =
             |e: String| Error::file(&path, format!("is not a result of a run ({e}); delete it to have it run again"));
         let file = fs::File::open(&path).map_err(|e| damaged(reason(&e)))?;
