@@ -4,6 +4,7 @@
 //! decides which runs are still to do and keeps their results.
 
 mod evaluate;
+pub mod language;
 mod step;
 pub mod sweep;
 mod trainer;
