@@ -65,6 +65,9 @@ pub enum Error {
     /// A derivative that does not exist: the loss does not reach the parameter, or an operation has no reverse rule.
     #[error("{0}")]
     Differentiate(String),
+    /// The person asked the program to stop, and it did: what was kept and how to go on.
+    #[error("{0}")]
+    Interrupted(String),
     /// XLA reported an error of its own.
     #[error("XLA: {0}")]
     Xla(String),

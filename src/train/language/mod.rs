@@ -2,8 +2,29 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `step.rs` | the training step and the loss as programs |
+//! | `config.rs` | [`LanguageConfig`]: everything a run's numbers depend on |
+//! | `step.rs` | the training step, the loss and the effective weights as programs |
+//! | `run.rs` | [`LanguageTrainer`] and [`LanguageRun`]: compiled programs, runs in progress |
+//! | `session.rs` | [`train`]: a run with its folder: evaluations, metrics, checkpoints, stopping |
+//! | `checkpoint.rs`, `metrics.rs` | what lies in that folder |
+//! | `folded.rs`, `generate.rs` | models as ordinary weights, and text from them |
+//! | `diagnosis.rs` | what is wrong when a number is not finite |
 
+pub mod checkpoint;
+mod config;
+mod diagnosis;
+mod folded;
+mod generate;
+pub mod metrics;
+mod run;
+mod session;
 mod step;
 
+pub use checkpoint::Checkpoint;
+pub use config::{LanguageConfig, Projection};
+pub use folded::{Folded, Origin};
+pub use generate::{Generator, Sampling};
+pub use metrics::Metrics;
+pub use run::{LanguageRun, LanguageTrainer};
+pub use session::{Outcome, Saving, train};
 pub use step::{StepSettings, effective_program, loss_program, step_program, tracked_program};

@@ -45,19 +45,20 @@ impl StepSettings {
     }
 }
 
-/// Parameters with their names.
-fn inputs(names: &[(String, Vec<usize>)], prefix: &str) -> Vec<Tensor> {
+/// A program argument for each name.
+pub(super) fn parameter_inputs(names: &[(String, Vec<usize>)], prefix: &str) -> Vec<Tensor> {
     let input = |(name, dims): &(String, Vec<usize>)| {
         Tensor::parameter(&format!("{prefix}{name}"), Shape::new(DType::F32, dims))
     };
     names.iter().map(input).collect()
 }
 
-fn named(names: &[(String, Vec<usize>)], tensors: &[Tensor]) -> Params {
+pub(super) fn named(names: &[(String, Vec<usize>)], tensors: &[Tensor]) -> Params {
     names.iter().map(|(name, _)| name.clone()).zip(tensors.iter().cloned()).collect()
 }
 
-fn signature(model: &LanguageModel) -> Vec<(String, Vec<usize>)> {
+/// Names and dimensions of the parameters.
+pub(super) fn signature(model: &LanguageModel) -> Vec<(String, Vec<usize>)> {
     model.parameters().into_iter().map(|p| (p.name, p.dims)).collect()
 }
 
@@ -72,7 +73,7 @@ fn signature(model: &LanguageModel) -> Vec<(String, Vec<usize>)> {
 /// accumulation. With several replicas each takes its own tokens, and loss and gradients are means over all.
 pub fn step_program(model: &LanguageModel, settings: &StepSettings) -> Result<Program> {
     let names = signature(model);
-    let [weights, m, v] = ["", "m.", "v."].map(|prefix| inputs(&names, prefix));
+    let [weights, m, v] = ["", "m.", "v."].map(|prefix| parameter_inputs(&names, prefix));
     let scalar = |name: &str| Tensor::parameter(name, Shape::new(DType::F32, &[]));
     let (t, finite) = (scalar("t"), scalar("finite"));
     let dims = [settings.accumulation, settings.batch, settings.sequence + 1];
@@ -113,7 +114,7 @@ pub fn step_program(model: &LanguageModel, settings: &StepSettings) -> Result<Pr
 }
 
 /// Mean loss over all tokens, and its gradient by each parameter.
-fn loss_and_gradients(
+pub(super) fn loss_and_gradients(
     model: &LanguageModel,
     settings: &StepSettings,
     params: &Params,
@@ -159,7 +160,7 @@ fn loss_and_gradients(
 /// weights, by name in alphabetical order.
 pub fn loss_program(transformer: &Transformer, batch: usize, sequence: usize, bf16: bool) -> Result<Program> {
     let names = effective_signature(transformer);
-    let weights = inputs(&names, "");
+    let weights = parameter_inputs(&names, "");
     let tokens = Tensor::parameter("tokens", Shape::new(DType::I32, &[batch, sequence + 1]));
     let activations = if bf16 { DType::BF16 } else { DType::F32 };
     let loss = transformer.loss(&named(&names, &weights), &tokens, activations);
@@ -170,7 +171,7 @@ pub fn loss_program(transformer: &Transformer, batch: usize, sequence: usize, bf
 /// [`LanguageModel::parameters`].
 pub fn effective_program(model: &LanguageModel) -> Result<Program> {
     let names = signature(model);
-    let weights = inputs(&names, "");
+    let weights = parameter_inputs(&names, "");
     let effective = model.effective(&named(&names, &weights));
     let outputs: Vec<(&str, Tensor)> = effective.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
     Program::new("effective_weights", &weights, &outputs)
@@ -179,7 +180,7 @@ pub fn effective_program(model: &LanguageModel) -> Result<Program> {
 /// What the parameterisation tracks ([`LanguageModel::tracked`]), from the parameters; None when it tracks nothing.
 pub fn tracked_program(model: &LanguageModel) -> Result<Option<Program>> {
     let names = signature(model);
-    let weights = inputs(&names, "");
+    let weights = parameter_inputs(&names, "");
     let tracked = model.tracked(&named(&names, &weights));
     if tracked.is_empty() {
         return Ok(None);

@@ -1,0 +1,153 @@
+//! Checkpoints of a language run: one safetensors file each, whole or not there.
+//!
+//! `RUN/checkpoints/step-00001000.safetensors` holds each block's parameters by name (`blocks.0.q.W.w`), their moments as
+//! `optimizer.m.NAME` and `optimizer.v.NAME`, and in its metadata the step, the configuration and a sha256 over all
+//! tensors. Batches depend on the seed and the step alone, so this is all that going on needs.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::config::LanguageConfig;
+use crate::error::{Error, Result};
+use crate::files;
+use crate::interop::safetensors::{self, Tensors};
+use crate::nn::language_model::Weights;
+
+/// A state of training on the host.
+#[derive(Clone, Debug)]
+pub struct Checkpoint {
+    /// Steps taken.
+    pub step: usize,
+    /// The run.
+    pub config: LanguageConfig,
+    /// Parameters, stacked.
+    pub parameters: Weights,
+    /// First moments, by parameter.
+    pub m: Weights,
+    /// Second moments.
+    pub v: Weights,
+}
+
+/// Folder of a run's checkpoints.
+pub fn folder(run: &Path) -> PathBuf {
+    run.join("checkpoints")
+}
+
+/// A run's checkpoints, oldest first: step and path. None where the folder is missing.
+pub fn list(run: &Path) -> Vec<(usize, PathBuf)> {
+    let entries = std::fs::read_dir(folder(run)).into_iter().flatten().flatten().map(|e| e.path());
+    let step = |path: &PathBuf| -> Option<usize> {
+        path.file_name()?.to_str()?.strip_prefix("step-")?.strip_suffix(".safetensors")?.parse().ok()
+    };
+    let mut all: Vec<(usize, PathBuf)> = entries.filter_map(|path| Some((step(&path)?, path))).collect();
+    all.sort();
+    all
+}
+
+impl Checkpoint {
+    /// Writes it into the folder of `run` and then removes all but the last `keep` checkpoints. The path.
+    ///
+    /// **Errors** when it cannot be written (disk full); the checkpoints that were there stay.
+    pub fn save(&self, run: &Path, keep: usize) -> Result<PathBuf> {
+        let path = folder(run).join(format!("step-{:08}.safetensors", self.step));
+        let model = self.config.model();
+        let mut tensors = model.split(&self.parameters)?;
+        for (prefix, moments) in [("optimizer.m.", &self.m), ("optimizer.v.", &self.v)] {
+            tensors.extend(model.split(moments)?.into_iter().map(|(name, value)| (format!("{prefix}{name}"), value)));
+        }
+        let config = serde_json::to_string(&self.config).map_err(|e| Error::file(&path, e))?;
+        let metadata = BTreeMap::from([
+            ("format".to_owned(), FORMAT.to_owned()),
+            ("step".to_owned(), self.step.to_string()),
+            ("config".to_owned(), config),
+            ("sha256".to_owned(), digest(&tensors)),
+        ]);
+        files::ensure_writable_folder(folder(run))?;
+        let kept = list(run);
+        safetensors::write(&path, &Tensors { tensors, metadata }).map_err(|error| match (error, kept.last()) {
+            (Error::File { path, reason }, Some((step, _))) => {
+                Error::File { path, reason: format!("{reason}; the checkpoint of step {step} is still there") }
+            }
+            (error, _) => error,
+        })?;
+        let all = list(run);
+        for (_, old) in &all[..all.len().saturating_sub(keep.max(1))] {
+            files::remove(old)?;
+        }
+        Ok(path)
+    }
+
+    /// Reads one.
+    ///
+    /// **Errors** when it is not a checkpoint, or damaged: the message says how, and names the one before it.
+    pub fn read(path: &Path) -> Result<Self> {
+        Self::read_whole(path).map_err(|error| {
+            let reason = match error {
+                Error::File { reason, .. } => reason,
+                other => other.to_string(),
+            };
+            let run = path.parent().and_then(Path::parent).unwrap_or(Path::new("."));
+            let before = list(run).into_iter().rev().find(|(_, other)| other.as_path() < path);
+            let offer = before.map(|(step, path)| format!("; go on from step {step} with --resume {}", path.display()));
+            Error::file(path, format!("{reason}{}", offer.unwrap_or_default()))
+        })
+    }
+
+    fn read_whole(path: &Path) -> Result<Self> {
+        let file = safetensors::read(path)?;
+        let field = |name: &str| {
+            file.metadata
+                .get(name)
+                .ok_or_else(|| Error::file(path, format!("has no `{name}`: not a checkpoint of `sel train`")))
+        };
+        let format = field("format")?;
+        if format != FORMAT {
+            return Err(Error::file(path, format!("is of format `{format}`, this version reads `{FORMAT}`")));
+        }
+        let config: LanguageConfig = serde_json::from_str(field("config")?)
+            .map_err(|e| Error::file(path, format!("its configuration cannot be read: {e}")))?;
+        if *field("sha256")? != digest(&file.tensors) {
+            return Err(Error::file(path, "is damaged: its tensors do not have the checksum they were saved with"));
+        }
+        let step = field("step")?.parse().map_err(|e| Error::file(path, format!("its step cannot be read: {e}")))?;
+        let model = config.model();
+        let stacked = |prefix: &str| -> Result<Weights> {
+            let one = |p: &crate::nn::language_model::Parameter| {
+                let name = format!("{prefix}{}", p.name);
+                Ok((p.name.clone(), model.stack(&name, &p.dims, &file.tensors)?))
+            };
+            model.parameters().iter().map(one).collect()
+        };
+        Ok(Checkpoint {
+            step,
+            parameters: stacked("")?,
+            m: stacked("optimizer.m.")?,
+            v: stacked("optimizer.v.")?,
+            config,
+        })
+    }
+
+    /// The newest checkpoint of a run.
+    ///
+    /// **Errors** as [`Checkpoint::read`], and when there is none.
+    pub fn newest(run: &Path) -> Result<Self> {
+        match list(run).last() {
+            Some((_, path)) => Checkpoint::read(path),
+            None => Err(Error::file(folder(run), "holds no checkpoint: nothing to go on from")),
+        }
+    }
+}
+
+const FORMAT: &str = "sinexp language checkpoint 1";
+
+/// Over names, types, shapes and bytes, in order of names.
+fn digest(tensors: &Weights) -> String {
+    let mut hash = Sha256::new();
+    for (name, value) in tensors {
+        hash.update(format!("{name} {} {:?}\n", value.dtype().hlo_name(), value.dims()));
+        hash.update(value.bytes());
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

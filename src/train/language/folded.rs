@@ -1,0 +1,102 @@
+//! Folded models: effective weights computed once, an ordinary transformer in a file (2607.09967, Section 6).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::checkpoint::{Checkpoint, list};
+use super::step::{effective_program, effective_signature};
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::interop::safetensors::{self, Tensors};
+use crate::nn::language_model::{LanguageModel, Weights};
+use crate::nn::parameterization::Standard;
+use crate::nn::transformer::Transformer;
+use crate::runtime::Device;
+
+/// What the file says of the model beside its weights.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Origin {
+    /// The network.
+    pub transformer: Transformer,
+    /// Tokenizer of its vocabulary.
+    pub tokenizer: String,
+    /// What it was trained on.
+    pub corpus: String,
+    /// Tokens of the sequences it was trained on.
+    pub sequence: usize,
+    /// Steps it was trained for.
+    pub step: usize,
+    /// Whether its activations were bf16.
+    pub bf16: bool,
+}
+
+/// An ordinary transformer: no raw weights, no scales.
+#[derive(Clone, Debug)]
+pub struct Folded {
+    /// What it is.
+    pub origin: Origin,
+    /// Weights, stacked, f32.
+    pub weights: Weights,
+}
+
+const FORMAT: &str = "sinexp language weights 1";
+
+impl Folded {
+    /// Computes the effective weights of a checkpoint.
+    pub fn of_checkpoint(device: &Device, checkpoint: &Checkpoint) -> Result<Self> {
+        let config = &checkpoint.config;
+        let program = device.compile(&effective_program(&config.model())?)?;
+        let arguments: Vec<&Array> = program.inputs().filter_map(|(name, _)| checkpoint.parameters.get(name)).collect();
+        let values = program.call(&arguments)?;
+        let weights = program.outputs().map(|(name, _)| name.to_owned()).zip(values).collect();
+        let origin = Origin {
+            transformer: config.transformer.clone(),
+            tokenizer: config.tokenizer.clone(),
+            corpus: config.corpus.clone(),
+            sequence: config.step.sequence,
+            step: checkpoint.step,
+            bf16: config.step.bf16,
+        };
+        Ok(Folded { origin, weights })
+    }
+
+    /// Opens a folded file, a checkpoint, or the newest checkpoint of a run's folder.
+    ///
+    /// **Errors** say what the file is instead, or how it is damaged.
+    pub fn open(device: &Device, path: &Path) -> Result<Self> {
+        if path.is_dir() {
+            if list(path).is_empty() {
+                return Err(Error::file(path, "holds no checkpoint: expected a folder of `sel train` or a file"));
+            }
+            return Self::of_checkpoint(device, &Checkpoint::newest(path)?);
+        }
+        let metadata = safetensors::Reader::open(path)?.metadata().clone();
+        match metadata.get("format").map(String::as_str) {
+            Some(FORMAT) => Self::read(path),
+            _ => Self::of_checkpoint(device, &Checkpoint::read(path)?),
+        }
+    }
+
+    fn read(path: &Path) -> Result<Self> {
+        let file = safetensors::read(path)?;
+        let origin = file.metadata.get("origin").ok_or_else(|| Error::file(path, "has no `origin`"))?;
+        let origin: Origin = serde_json::from_str(origin).map_err(|e| Error::file(path, format!("its origin: {e}")))?;
+        let model = LanguageModel::new(origin.transformer.clone(), Standard);
+        let names = effective_signature(&origin.transformer);
+        let weight = |(name, dims): (String, Vec<usize>)| {
+            let value = model.stack(&name, &dims, &file.tensors).map_err(|e| Error::file(path, e))?;
+            Ok((name, value))
+        };
+        Ok(Folded { weights: names.into_iter().map(weight).collect::<Result<_>>()?, origin })
+    }
+
+    /// Writes the weights, one tensor per block, with all that [`Folded::open`] needs.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let model = LanguageModel::new(self.origin.transformer.clone(), Standard);
+        let origin = serde_json::to_string(&self.origin).map_err(|e| Error::file(path, e))?;
+        let metadata = BTreeMap::from([("format".to_owned(), FORMAT.to_owned()), ("origin".to_owned(), origin)]);
+        safetensors::write(path, &Tensors { tensors: model.split(&self.weights)?, metadata })
+    }
+}

@@ -1,0 +1,277 @@
+//! Language runs in progress: the state on the device, batches from the data, losses read back in groups.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::checkpoint::Checkpoint;
+use super::config::LanguageConfig;
+use super::diagnosis::diagnose;
+use super::metrics::{Metrics, Row};
+use super::step::{effective_program, loss_program, step_program, tracked_program};
+use crate::array::{Array, DType};
+use crate::data::text::Dataset;
+use crate::error::{Error, Result};
+use crate::nn::language_model::{LanguageModel, Weights};
+use crate::random::Key;
+use crate::runtime::{Buffer, Device, Executable};
+
+/// Steps between two reads of losses: a read waits for the device.
+const PENDING: usize = 16;
+
+/// The compiled programs of a configuration. Runs that differ in nothing but the seed share one.
+pub struct LanguageTrainer {
+    config: LanguageConfig,
+    model: LanguageModel,
+    device: Device,
+    step: Executable,
+    effective: Executable,
+    loss: Executable,
+    tracked: Option<Executable>,
+    compile_time: Duration,
+}
+
+/// A run in progress. Dropped without harm at any time.
+pub struct LanguageRun<'a> {
+    trainer: &'a LanguageTrainer,
+    data: &'a Dataset,
+    config: LanguageConfig,
+    /// Parameters, moments, t, finite.
+    state: Vec<Buffer>,
+    steps: usize,
+    /// Loss and gradient norm of steps not read yet.
+    pending: Vec<Vec<Buffer>>,
+    validation: Vec<Buffer>,
+    metrics: Metrics,
+    /// Tokens and time since the last speed that was noted.
+    learnt: usize,
+    busy: Duration,
+}
+
+impl LanguageTrainer {
+    /// Compiles the programs of `config`.
+    ///
+    /// **Errors** as [`LanguageConfig::check`], and when XLA cannot compile them.
+    pub fn new(device: &Device, config: &LanguageConfig) -> Result<Self> {
+        config.check()?;
+        let started = Instant::now();
+        let model = config.model();
+        let s = &config.step;
+        let step = device.compile(&step_program(&model, s)?)?;
+        let effective = device.compile(&effective_program(&model)?)?;
+        let loss = device.compile(&loss_program(&config.transformer, s.batch, s.sequence, s.bf16)?)?;
+        let tracked = tracked_program(&model)?.map(|program| device.compile(&program)).transpose()?;
+        let compile_time = started.elapsed();
+        Ok(LanguageTrainer {
+            config: config.clone(),
+            model,
+            device: device.clone(),
+            step,
+            effective,
+            loss,
+            tracked,
+            compile_time,
+        })
+    }
+
+    /// Time that compiling took.
+    pub fn compile_time(&self) -> Duration {
+        self.compile_time
+    }
+
+    /// The model.
+    pub fn model(&self) -> &LanguageModel {
+        &self.model
+    }
+
+    /// A new run with this seed.
+    ///
+    /// **Errors** when the data are of another tokenizer, or the parameterisation cannot start.
+    pub fn start<'a>(&'a self, data: &'a Dataset, seed: u64) -> Result<LanguageRun<'a>> {
+        let config = LanguageConfig { seed, ..self.config.clone() };
+        let parameters = self.model.initial(config.start, Key::new(seed).fold_in(0))?;
+        let zeros: Weights =
+            parameters.iter().map(|(n, p)| (n.clone(), Array::full(DType::F32, p.dims(), 0.0))).collect();
+        let checkpoint = Checkpoint { step: 0, config, parameters, m: zeros.clone(), v: zeros };
+        self.resume(data, checkpoint, Metrics::default())
+    }
+
+    /// Goes on from a checkpoint, with the metrics up to its step.
+    ///
+    /// **Errors** when the checkpoint is of another configuration (but for the seed), or the data of another tokenizer.
+    pub fn resume<'a>(
+        &'a self,
+        data: &'a Dataset,
+        checkpoint: Checkpoint,
+        metrics: Metrics,
+    ) -> Result<LanguageRun<'a>> {
+        let Checkpoint { step, config, parameters, m, v } = checkpoint;
+        if (LanguageConfig { seed: self.config.seed, ..config.clone() }) != self.config {
+            return Err(Error::numeric("checkpoint", "is of a run with another configuration"));
+        }
+        if data.tokenizer().vocabulary() > config.transformer.vocabulary {
+            let reason = format!("the model knows {}", config.transformer.vocabulary);
+            return Err(Error::argument("tokenizer", data.tokenizer().id(), reason));
+        }
+        let missing = |name: &str| Error::tensor(name, "is missing from the checkpoint");
+        let mut state = Vec::new();
+        for (name, _) in self.step.inputs().take(self.step.outputs().count() - 2) {
+            let of = |weights: &Weights, name: &str| -> Result<Buffer> {
+                self.device.put(weights.get(name).ok_or_else(|| missing(name))?)
+            };
+            state.push(match (name, name.strip_prefix("m."), name.strip_prefix("v.")) {
+                ("t", ..) => self.device.put(&Array::scalar(step as f32))?,
+                ("finite", ..) => self.device.put(&Array::scalar(1f32))?,
+                (_, Some(name), _) => of(&m, name)?,
+                (_, _, Some(name)) => of(&v, name)?,
+                _ => of(&parameters, name)?,
+            });
+        }
+        let s = &config.step;
+        let validation = data.validation_batches(s.batch, s.sequence, config.eval_batches)?;
+        let validation = validation.iter().map(|batch| self.device.put(batch)).collect::<Result<Vec<_>>>()?;
+        Ok(LanguageRun {
+            trainer: self,
+            data,
+            config,
+            state,
+            steps: step,
+            pending: Vec::new(),
+            validation,
+            metrics,
+            learnt: 0,
+            busy: Duration::ZERO,
+        })
+    }
+}
+
+impl LanguageRun<'_> {
+    /// The run.
+    pub fn config(&self) -> &LanguageConfig {
+        &self.config
+    }
+
+    /// Steps taken.
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// What was measured; the last few steps may be missing until [`LanguageRun::flush`].
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Tokens of step `step` `i32[accumulation, batch, sequence + 1]`: a function of seed and step alone.
+    fn batch(&self, step: usize) -> Result<Array> {
+        let s = &self.config.step;
+        let key = Key::new(self.config.seed).fold_in(1);
+        let rows = self.data.batch(key, step as u64, s.accumulation * s.batch, s.sequence)?;
+        Array::from_bytes(DType::I32, &[s.accumulation, s.batch, s.sequence + 1], rows.bytes().to_vec())
+    }
+
+    /// Takes one step.
+    ///
+    /// **Errors** when a loss or gradient was not finite, naming step and parameter. It may be found some steps late; the
+    /// state stays that before the step.
+    pub fn step(&mut self) -> Result<()> {
+        let started = Instant::now();
+        let tokens = self.trainer.device.put(&self.batch(self.steps)?)?;
+        let arguments: Vec<&Buffer> = self.state.iter().chain([&tokens]).collect();
+        let mut results = self.trainer.step.run(&arguments)?;
+        self.pending.push(results.split_off(self.state.len()));
+        self.state = results;
+        self.steps += 1;
+        self.learnt += self.config.step.tokens_per_step();
+        let full = self.pending.len() >= PENDING;
+        let outcome = if full { self.flush() } else { Ok(()) };
+        self.busy += started.elapsed();
+        outcome
+    }
+
+    /// Reads the losses of all steps taken.
+    ///
+    /// **Errors** as [`LanguageRun::step`].
+    pub fn flush(&mut self) -> Result<()> {
+        for pair in std::mem::take(&mut self.pending) {
+            let read = |buffer: &Buffer| -> Result<f64> { Ok(buffer.to_host()?.to_f64_vec()[0]) };
+            let (loss, grad_norm) = (read(&pair[0])?, read(&pair[1])?);
+            let step = self.metrics.rows.last().map_or(0, |row| row.step);
+            if !(loss.is_finite() && grad_norm.is_finite()) {
+                return Err(self.stopped(step, loss)?);
+            }
+            let learning_rate = self.config.step.schedule.at(step);
+            self.metrics.rows.push(Row { step: step + 1, loss, grad_norm, learning_rate, ..Row::default() });
+        }
+        Ok(())
+    }
+
+    /// The error of a run whose step `step` (counted from 0) was not finite.
+    fn stopped(&self, step: usize, loss: f64) -> Result<Error> {
+        let count = self.trainer.model.parameters().len();
+        let parameters: Vec<&Buffer> = self.state[..count].iter().collect();
+        let tokens = self.batch(step)?;
+        let t = self.trainer;
+        let what = diagnose(&t.device, &t.model, &self.config.step, &parameters, &tokens)?;
+        let reason = format!(
+            "stopped at step {}: {what} (loss {loss}); try a smaller learning rate, beta or k, or a longer warm-up",
+            step + 1
+        );
+        Ok(Error::numeric("training", reason))
+    }
+
+    /// Measures the validation loss and what is tracked, and notes them and the speed in the last step's row.
+    ///
+    /// **Errors** as [`LanguageRun::flush`].
+    pub fn evaluate(&mut self) -> Result<f64> {
+        let started = Instant::now();
+        self.flush()?;
+        self.busy += started.elapsed();
+        let eval_loss = self.validation_loss()?;
+        let tracked = self.tracked()?;
+        if self.metrics.rows.is_empty() {
+            let (loss, grad_norm, learning_rate) = (f64::NAN, f64::NAN, f64::NAN);
+            self.metrics.rows.push(Row { loss, grad_norm, learning_rate, ..Row::default() });
+        }
+        let seconds = self.busy.as_secs_f64();
+        let speed = Some(self.learnt as f64 / seconds).filter(|_| self.learnt > 0 && seconds > 0.0);
+        (self.learnt, self.busy) = (0, Duration::ZERO);
+        if let Some(row) = self.metrics.rows.last_mut() {
+            row.eval_loss = Some(eval_loss);
+            row.tracked = tracked;
+            row.tokens_per_second = speed;
+        }
+        Ok(eval_loss)
+    }
+
+    fn parameters(&self) -> Vec<&Buffer> {
+        self.state[..self.trainer.model.parameters().len()].iter().collect()
+    }
+
+    /// Mean loss over the batches of the validation split, with folded weights.
+    pub fn validation_loss(&self) -> Result<f64> {
+        let weights = self.trainer.effective.run(&self.parameters())?;
+        let mut sum = 0.0;
+        for tokens in &self.validation {
+            let arguments: Vec<&Buffer> = weights.iter().chain([tokens]).collect();
+            sum += self.trainer.loss.run(&arguments)?[0].to_host()?.to_f64_vec()[0];
+        }
+        Ok(sum / self.validation.len() as f64)
+    }
+
+    fn tracked(&self) -> Result<BTreeMap<String, f64>> {
+        let Some(program) = &self.trainer.tracked else { return Ok(BTreeMap::new()) };
+        let values = program.run(&self.parameters())?;
+        let names = program.outputs().map(|(name, _)| name.to_owned());
+        names.zip(&values).map(|(name, value)| Ok((name, value.to_host()?.to_f64_vec()[0]))).collect()
+    }
+
+    /// The state as it is now.
+    pub fn checkpoint(&self) -> Result<Checkpoint> {
+        let names: Vec<String> = self.trainer.model.parameters().into_iter().map(|p| p.name).collect();
+        let n = names.len();
+        let part = |from: usize| -> Result<Weights> {
+            names.iter().zip(&self.state[from..from + n]).map(|(name, b)| Ok((name.clone(), b.to_host()?))).collect()
+        };
+        let (parameters, m, v) = (part(0)?, part(n)?, part(2 * n)?);
+        Ok(Checkpoint { step: self.steps, config: self.config.clone(), parameters, m, v })
+    }
+}
