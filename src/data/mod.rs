@@ -1,4 +1,4 @@
-//! Pictures and sounds: files in, samples on coordinate grids out.
+//! Pictures and sounds: files in, samples on coordinate grids out. Text: files in, batches of tokens out.
 
 pub mod audio;
 pub mod color;
@@ -6,3 +6,4 @@ pub mod datasets;
 pub mod grid;
 pub mod image;
 pub mod resize;
+pub mod text;
