@@ -1,18 +1,22 @@
 //! What all binaries share: exit codes, one-line errors, progress, the run record.
 //!
 //! Exit code 0 is success, 2 a mistake the person can mend (an unknown value, a file that does not fit, a folder that
-//! cannot be written), 1 a failure of the program. Every error is one line on stderr that starts with `error: `.
+//! cannot be written), 130 a stop by Ctrl-C, 1 a failure of the program. Every error is one line on stderr that starts with `error: `.
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::{register, register_conditional_shutdown};
 
 use crate::error::{Error, Result};
 use crate::files::write_bytes;
@@ -47,8 +51,11 @@ fn run_from<A: Parser>(
     }
 }
 
-/// 2 where the chain of causes holds a mistake of the user's, else 1.
+/// 2 where the chain of causes holds a mistake of the user's, 130 where the user stopped the program, else 1.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
+    if matches!(error.downcast_ref::<Error>(), Some(Error::Interrupted(_))) {
+        return 130;
+    }
     let mistake = error.chain().any(|cause| cause.downcast_ref::<Error>().is_some_and(Error::is_user_mistake));
     if mistake { 2 } else { 1 }
 }
@@ -59,6 +66,19 @@ fn one_line(text: &str) -> String {
     let lines = lines.take_while(|l| !l.starts_with("Usage:") && !l.starts_with("For more information"));
     let joined = lines.collect::<Vec<_>>().join(" ");
     joined.strip_prefix("error: ").unwrap_or(&joined).to_owned()
+}
+
+/// A flag that Ctrl-C or SIGTERM sets, for work that ends in order. A second one exits at once with 130.
+///
+/// **Errors** when the handlers cannot be installed.
+pub fn stop_on_signal() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        register_conditional_shutdown(signal, 130, flag.clone())
+            .and_then(|_| register(signal, flag.clone()))
+            .map_err(|e| Error::numeric("signal handlers", e))?;
+    }
+    Ok(flag)
 }
 
 /// Prints to stdout. A reader that has gone (`| head`) is not an error.

@@ -9,6 +9,7 @@ pub mod audio;
 mod cameraman;
 mod config;
 mod field;
+pub mod language;
 pub mod mup;
 mod omega;
 mod outcome;

@@ -72,7 +72,7 @@ impl Folded {
             }
             return Self::of_checkpoint(device, &Checkpoint::newest(path)?);
         }
-        let metadata = safetensors::Reader::open(path)?.metadata().clone();
+        let metadata = safetensors::Reader::open(path)?.metadata;
         match metadata.get("format").map(String::as_str) {
             Some(FORMAT) => Self::read(path),
             _ => Self::of_checkpoint(device, &Checkpoint::read(path)?),
