@@ -4,7 +4,7 @@
 //! batches, with checkpoints, and keeps their results in a [`Store`](crate::train::sweep::Store). The programs in
 //! `experiments/` make lists of configurations and turn the results into the paper's tables and figures.
 
-mod arguments;
+pub(crate) mod arguments;
 pub mod audio;
 mod cameraman;
 mod config;

@@ -10,6 +10,7 @@ mod figure;
 pub mod fitting;
 mod image;
 mod layout;
+pub mod losses;
 mod output;
 pub mod sound;
 pub mod spectrum;

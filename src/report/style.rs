@@ -126,7 +126,7 @@ impl LineStyle {
     }
 }
 
-/// The label and style of a method, by its command-line name (`uniform-mm`, `cvp26-s0`, `sel` ...); the same in every
+/// The label and style of a method, by its command-line name (`uniform-mm`, `cvp26-s0`, `sel-mismatch` ...); the same in every
 /// figure. `None` for a name that no figure knows.
 pub fn method(name: &str) -> Option<(&'static str, LineStyle)> {
     use Dash::*;
@@ -142,6 +142,12 @@ pub fn method(name: &str) -> Option<(&'static str, LineStyle)> {
         "relu" => ("ReLU", LineStyle::new(PALETTE[6], Dotted, Triangle)),
         "silu" => ("SiLU", LineStyle::new(PALETTE[5], DashDot, Square)),
         "gelu" => ("GELU", LineStyle::new(GRAY, LongDash, Circle)),
+        "baseline" => ("baseline", LineStyle::new(GRAY, Dashed, Square)),
+        "sel-mismatch" => ("SEL mismatch", LineStyle::new(PALETTE[0], Solid, Circle)),
+        "sel-mismatch-plus" => ("SEL mismatch + offset, LoRA", LineStyle::new(PALETTE[3], Solid, Diamond)),
+        "sel-congruent" => ("SEL congruent", LineStyle::new(PALETTE[1], DashDot, Triangle)),
+        "sel-congruent-plus" => ("SEL congruent + offset, LoRA", LineStyle::new(PALETTE[4], LongDash, Down)),
+        "sel-exp-only" => ("SEL exponential only", LineStyle::new(PALETTE[2], Dotted, Cross)),
         _ => return None,
     })
 }

@@ -1,7 +1,13 @@
 //! The SEL paper's experiments: what the command line says of a language run, and grids of runs.
 
 mod arguments;
+mod estimate;
+mod grid;
+mod runs;
+pub mod tables;
 mod transform;
 
 pub use arguments::{DataArguments, LanguageArguments, LanguageSizes};
+pub use grid::{Cell, Cells, Grid, GridArguments, Variant};
+pub use runs::{LanguageOutcome, LanguageRuns};
 pub use transform::SelArguments;

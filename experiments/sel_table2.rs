@@ -1,0 +1,38 @@
+//! Table 2 of the SEL paper: the variants of the main comparison (Section 5.2).
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use sinexp::cli;
+use sinexp::experiment::Preset;
+use sinexp::experiment::language::{Cells, GridArguments, Variant, tables};
+use sinexp::runtime::tune_allocator;
+
+/// The runs of `sel-table1`, variant by variant.
+#[derive(Parser, Debug)]
+#[command(name = "sel-table2", version, allow_negative_numbers = true)]
+struct Arguments {
+    #[command(flatten)]
+    grid: GridArguments,
+}
+
+const VARIANTS: [Variant; 3] = [Variant::Baseline, Variant::Mismatch, Variant::MismatchPlus];
+
+fn main() -> ExitCode {
+    tune_allocator();
+    cli::run(|arguments: Arguments| {
+        let cells = match arguments.grid.preset() {
+            Preset::Smoke => Cells::product(&[32], &[1, 2], &[0, 1]),
+            Preset::Cpu => Cells::product(&[64, 96, 128], &[2, 4], &[0, 1, 2]),
+            Preset::Paper => Cells::product(&[1024, 2048, 3072], &[12, 24, 36], &[0]),
+        };
+        match arguments.grid.run("sel-table2", cells, &VARIANTS)? {
+            Some(grid) => Ok(tables::variants(
+                grid,
+                "Table 2: variants on the main grid",
+                "with offset and residual better at width 1024, without them often as good or better above",
+            )?),
+            None => Ok(()),
+        }
+    })
+}

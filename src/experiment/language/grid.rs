@@ -1,0 +1,292 @@
+//! Grids of language runs: widths x depths x variants x seeds, as Tables 1 to 4 and Figure 5 share them.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use super::arguments::{DataArguments, LanguageArguments, LanguageSizes};
+use super::estimate::estimate;
+use super::runs::{LanguageOutcome, LanguageRuns};
+use crate::cli::{RunRecord, say};
+use crate::data::text::Dataset;
+use crate::error::{Error, Result};
+use crate::experiment::Preset;
+use crate::nn::sel::{Mode, Sel, beta_for_width};
+use crate::runtime::{Device, set_verbose};
+use crate::train::language::{LanguageConfig, Projection, Saving};
+use crate::train::sweep::Shard;
+
+/// A way to store projections that the paper compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// Ordinary weights.
+    Baseline,
+    /// Congruent combination.
+    Congruent,
+    /// Congruent with offset n and residual.
+    CongruentPlus,
+    /// Mismatch combination.
+    Mismatch,
+    /// Mismatch with offset n and residual.
+    MismatchPlus,
+    /// Without the linear pathway.
+    ExpOnly,
+}
+
+/// Rank of the residual ("LoRA-style"; the paper does not say).
+pub const RESIDUAL_RANK: usize = 8;
+
+impl Variant {
+    /// Name in figures' styles and in files.
+    pub fn id(self) -> &'static str {
+        match self {
+            Variant::Baseline => "baseline",
+            Variant::Congruent => "sel-congruent",
+            Variant::CongruentPlus => "sel-congruent-plus",
+            Variant::Mismatch => "sel-mismatch",
+            Variant::MismatchPlus => "sel-mismatch-plus",
+            Variant::ExpOnly => "sel-exp-only",
+        }
+    }
+
+    /// The parameterisation.
+    pub fn projection(self, beta: f64) -> Projection {
+        let sel = |mode| Sel::new(beta).with_mode(mode);
+        match self {
+            Variant::Baseline => Projection::Standard,
+            Variant::Congruent => Projection::Sel(sel(Mode::Congruent)),
+            Variant::CongruentPlus => Projection::Sel(sel(Mode::Congruent).with_offset_and_residual(RESIDUAL_RANK)),
+            Variant::Mismatch => Projection::Sel(sel(Mode::Mismatch)),
+            Variant::MismatchPlus => Projection::Sel(sel(Mode::Mismatch).with_offset_and_residual(RESIDUAL_RANK)),
+            Variant::ExpOnly => Projection::Sel(sel(Mode::ExpOnly)),
+        }
+    }
+}
+
+/// Options of the SEL experiments, beside those of a run.
+#[derive(Args, Clone, Debug)]
+pub struct GridArguments {
+    #[command(flatten)]
+    language: LanguageArguments,
+    #[command(flatten)]
+    data: DataArguments,
+    /// Widths, separated by commas [default: the preset's]
+    #[arg(long, value_name = "D,...", value_delimiter = ',')]
+    widths: Option<Vec<usize>>,
+    /// Depths, separated by commas [default: the preset's]
+    #[arg(long, value_name = "COUNT,...", value_delimiter = ',')]
+    depths: Option<Vec<usize>>,
+    /// Seeds, separated by commas [default: the preset's]
+    #[arg(long, value_name = "SEED,...", value_delimiter = ',')]
+    seeds: Option<Vec<u64>>,
+    /// Curvature beta for all widths [default: the paper's values in preset paper, by width otherwise]
+    #[arg(long, value_name = "BETA")]
+    beta: Option<f64>,
+    /// Folder for tables and figures; made if need be [default: figures/NAME/PRESET]
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// Folder for the runs, which the SEL experiments share [default: runs/sel-grid/PRESET]
+    #[arg(long, value_name = "FOLDER")]
+    runs: Option<PathBuf>,
+    /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+    /// Does only part K of N of the runs (1/4 .. 4/4), on this machine or another
+    #[arg(long, value_name = "K/N", default_value = "1/1")]
+    shard: Shard,
+    /// Updates between checkpoints
+    #[arg(long, value_name = "COUNT", default_value_t = 1000)]
+    checkpoint_every: usize,
+    /// Only prints the estimate of memory and time
+    #[arg(long)]
+    estimate: bool,
+    /// Shows XLA's own messages
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+/// Widths and depths of an experiment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cells {
+    /// (width, depth) of each cell, in the order of the table.
+    pub cells: Vec<(usize, usize)>,
+    /// Seeds of every cell and variant.
+    pub seeds: Vec<u64>,
+}
+
+impl Cells {
+    /// Every width with every depth.
+    pub fn product(widths: &[usize], depths: &[usize], seeds: &[u64]) -> Self {
+        let cells = widths.iter().flat_map(|w| depths.iter().map(|d| (*w, *d))).collect();
+        Cells { cells, seeds: seeds.to_vec() }
+    }
+}
+
+/// One cell's outcomes by variant, in the order of the variants and seeds asked for.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// d.
+    pub width: usize,
+    /// Blocks.
+    pub depth: usize,
+    /// Curvature.
+    pub beta: f64,
+    /// Variants with one outcome per seed.
+    pub outcomes: Vec<(Variant, Vec<LanguageOutcome>)>,
+}
+
+impl Cell {
+    /// Outcomes of a variant; empty where it was not run.
+    pub fn of(&self, variant: Variant) -> &[LanguageOutcome] {
+        self.outcomes.iter().find(|(v, _)| *v == variant).map_or(&[], |(_, o)| o)
+    }
+}
+
+/// Everything an experiment needs to make its table.
+pub struct Grid {
+    /// Cells in order.
+    pub cells: Vec<Cell>,
+    /// What the table and figures say of their making.
+    pub note: String,
+    /// Where they go.
+    pub folder: PathBuf,
+    /// Its record.
+    pub record: RunRecord,
+}
+
+/// beta for a width: the paper's (Section 5.2) at its widths, where preset `paper` runs; by the rule elsewhere.
+fn beta_of(preset: Preset, width: usize) -> f64 {
+    match (preset, width) {
+        (Preset::Paper, 1024) => 7.5,
+        // The paper names 12, 12.5 and 15 for its three depths without saying which is whose.
+        (Preset::Paper, 2048) => 12.5,
+        (Preset::Paper, 3072) => 20.0,
+        _ => beta_for_width(width),
+    }
+}
+
+impl GridArguments {
+    /// The preset.
+    pub fn preset(&self) -> Preset {
+        self.language.preset
+    }
+
+    /// Trains what is not done; None when runs of other shards are missing, or only an estimate was asked for.
+    ///
+    /// **Errors** as [`LanguageRuns::run`], and when an option makes no sense.
+    pub fn run(&self, name: &str, preset: Cells, variants: &[Variant]) -> Result<Option<Grid>> {
+        set_verbose(self.verbose);
+        for (option, given) in [("--width", self.language.width), ("--depth", self.language.depth)] {
+            if let Some(value) = given {
+                return Err(Error::argument(option, value, format!("this experiment takes {option}s, a list")));
+            }
+        }
+        let cells = self.cells(preset)?;
+        let base = LanguageSizes::of(self.preset());
+        let data = self.data.dataset(base.tokenizer)?;
+        let device = Device::open(&self.device)?;
+        let mut configs = Vec::new();
+        for &(width, depth) in &cells.cells {
+            for variant in variants {
+                for seed in &cells.seeds {
+                    configs.push(self.config(&base, (width, depth), *variant, *seed, &data)?);
+                }
+            }
+        }
+        if self.preset() == Preset::Paper || self.estimate {
+            say(&estimate(&device, &configs)?);
+            if self.estimate {
+                return Ok(None);
+            }
+        }
+        let preset_name = self.preset().name();
+        let folder = self.out.clone().unwrap_or_else(|| Path::new("figures").join(name).join(preset_name));
+        let runs = self.runs.clone().unwrap_or_else(|| Path::new("runs/sel-grid").join(preset_name));
+        let saving = Saving { every: self.checkpoint_every, keep: 1 };
+        let runs = LanguageRuns::new(device, runs, self.shard, saving)?;
+        let mut record = RunRecord::new(name, cells.seeds.first().copied().unwrap_or(0), &runs.device().describe());
+        runs.run(&configs, &data)?;
+        let Some(outcomes) = runs.outcomes(&configs)? else { return Ok(None) };
+        record.set("preset", json!(preset_name));
+        record.set("seeds", json!(cells.seeds));
+        record.set("data", json!(data.description()));
+        record.set("runs", json!(configs.iter().map(|c| runs.run_folder(c)).collect::<Result<Vec<_>>>()?));
+        record.set("example_config", json!(configs[0]));
+
+        let mut outcomes = outcomes.into_iter();
+        let mut take = || -> Vec<LanguageOutcome> { outcomes.by_ref().take(cells.seeds.len()).collect() };
+        let cell = |&(width, depth): &(usize, usize)| Cell {
+            width,
+            depth,
+            beta: self.beta(width),
+            outcomes: variants.iter().map(|v| (*v, take())).collect(),
+        };
+        let grid = cells.cells.iter().map(cell).collect();
+        Ok(Some(Grid { cells: grid, note: self.note(&configs[0], &cells, &data), folder, record }))
+    }
+
+    fn beta(&self, width: usize) -> f64 {
+        self.beta.unwrap_or_else(|| beta_of(self.preset(), width))
+    }
+
+    fn cells(&self, preset: Cells) -> Result<Cells> {
+        let distinct = |values: Vec<usize>| {
+            let mut seen = Vec::new();
+            values.into_iter().for_each(|v| {
+                if !seen.contains(&v) {
+                    seen.push(v)
+                }
+            });
+            seen
+        };
+        let widths = self.widths.clone().unwrap_or_else(|| distinct(preset.cells.iter().map(|c| c.0).collect()));
+        let depths = self.depths.clone().unwrap_or_else(|| distinct(preset.cells.iter().map(|c| c.1).collect()));
+        let seeds = self.seeds.clone().unwrap_or(preset.seeds.clone());
+        for (option, ok) in
+            [("--widths", !widths.is_empty()), ("--depths", !depths.is_empty()), ("--seeds", !seeds.is_empty())]
+        {
+            if !ok {
+                return Err(Error::argument(option, "", "expected at least one"));
+            }
+        }
+        if seeds.iter().enumerate().any(|(i, s)| seeds[..i].contains(s)) {
+            return Err(Error::argument("--seeds", format!("{seeds:?}"), "one is given twice"));
+        }
+        if self.widths.is_none() && self.depths.is_none() {
+            return Ok(Cells { seeds, ..preset });
+        }
+        Ok(Cells::product(&distinct(widths), &distinct(depths), &seeds))
+    }
+
+    fn config(
+        &self,
+        base: &LanguageSizes,
+        (width, depth): (usize, usize),
+        variant: Variant,
+        seed: u64,
+        data: &Dataset,
+    ) -> Result<LanguageConfig> {
+        let mut sizes = self.language.sizes(LanguageSizes { width, depth, ..base.clone() });
+        if self.preset() == Preset::Paper && self.language.steps.is_none() && width > 1024 {
+            sizes.steps = 150_000;
+        }
+        self.language.config(&sizes, variant.projection(self.beta(width)), seed, data)
+    }
+
+    fn note(&self, config: &LanguageConfig, cells: &Cells, data: &Dataset) -> String {
+        let s = &config.step;
+        format!(
+            "Preset {}: {} steps of {} tokens (sequence {}), learning rate {:.0e}, {} tokens of {}; {} seed{}.",
+            self.preset().name(),
+            s.schedule.total,
+            s.tokens_per_step(),
+            s.sequence,
+            s.schedule.peak,
+            data.tokenizer().id(),
+            data.corpus(),
+            cells.seeds.len(),
+            if cells.seeds.len() == 1 { "" } else { "s" },
+        )
+    }
+}

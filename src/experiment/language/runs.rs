@@ -1,0 +1,182 @@
+//! The runs of a grid: which are done, training those that are not, and what came out.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde_json::json;
+
+use crate::cli::{Progress, RunRecord, say, stop_on_signal};
+use crate::data::text::Dataset;
+use crate::error::{Error, Result};
+use crate::files::ensure_writable_folder;
+use crate::runtime::Device;
+use crate::train::language::{
+    Checkpoint, LanguageConfig, LanguageTrainer, Metrics, Outcome, Saving, checkpoint, train,
+};
+use crate::train::sweep::{Shard, stable_hash};
+
+/// A folder of runs, one subfolder each, named by the hash of its configuration. Any number of experiments share one.
+pub struct LanguageRuns {
+    device: Device,
+    folder: PathBuf,
+    shard: Shard,
+    saving: Saving,
+    stop: Arc<AtomicBool>,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct LanguageOutcome {
+    /// Everything measured.
+    pub metrics: Metrics,
+    /// Why it ended early, where a number was not finite.
+    pub stopped: Option<String>,
+}
+
+impl LanguageOutcome {
+    /// Validation loss at the end; infinite where the run ended early.
+    pub fn final_loss(&self) -> f64 {
+        if self.stopped.is_some() { f64::INFINITY } else { self.metrics.final_eval_loss().unwrap_or(f64::NAN) }
+    }
+}
+
+impl LanguageRuns {
+    /// Runs on `device` in `folder`, made if need be. Ctrl-C ends them in order.
+    ///
+    /// **Errors** when the folder cannot be written.
+    pub fn new(device: Device, folder: impl Into<PathBuf>, shard: Shard, saving: Saving) -> Result<Self> {
+        let folder = folder.into();
+        ensure_writable_folder(&folder)?;
+        Ok(LanguageRuns { device, folder, shard, saving, stop: stop_on_signal()? })
+    }
+
+    /// Where they compute.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The folder of one run.
+    pub fn run_folder(&self, config: &LanguageConfig) -> Result<PathBuf> {
+        Ok(self.folder.join(stable_hash(&(config, self.device.platform()))?))
+    }
+
+    /// Trains the runs that are not done, as far as they belong to this shard. One that was cut off goes on from its
+    /// newest checkpoint.
+    ///
+    /// **Errors** when it is asked to stop (what was trained is kept), and when a file cannot be written or read.
+    pub fn run(&self, configs: &[LanguageConfig], data: &Dataset) -> Result<()> {
+        let cost = |c: &LanguageConfig| {
+            c.transformer.flops_per_token(c.step.sequence) * (c.step.tokens_per_step() * c.steps()) as f64
+        };
+        let mine = self.shard.share(&configs.iter().map(cost).collect::<Vec<_>>());
+        let mut open = Vec::new();
+        for (config, mine) in configs.iter().zip(mine) {
+            if mine && self.outcome(config)?.is_none() {
+                open.push(config);
+            }
+        }
+        // Runs that differ in the seed alone share their programs.
+        let mut trainer: Option<(LanguageConfig, LanguageTrainer)> = None;
+        for (i, config) in open.iter().enumerate() {
+            let seedless = LanguageConfig { seed: 0, ..(*config).clone() };
+            let shared = match trainer.take().filter(|(of, _)| *of == seedless) {
+                Some(shared) => shared,
+                None => {
+                    let compiled = LanguageTrainer::new(&self.device, &seedless)?;
+                    (seedless, compiled)
+                }
+            };
+            self.train(&shared.1, config, data, &format!("run {}/{}", i + 1, open.len()))?;
+            trainer = Some(shared);
+        }
+        Ok(())
+    }
+
+    fn train(&self, trainer: &LanguageTrainer, config: &LanguageConfig, data: &Dataset, label: &str) -> Result<()> {
+        let folder = self.run_folder(config)?;
+        ensure_writable_folder(&folder)?;
+        let mut record = RunRecord::new("language run", config.seed, &self.device.describe());
+        record.set("config", json!(config));
+        record.set("data", json!(data.description()));
+        record.set("compile_seconds", json!(trainer.compile_time().as_secs_f64()));
+        let mut run = match checkpoint::list(&folder).is_empty() {
+            true => trainer.start(data, config.seed)?,
+            false => {
+                let from = Checkpoint::newest(&folder)?;
+                let metrics = Metrics::read(&folder, from.step)?;
+                trainer.resume(data, from, metrics)?
+            }
+        };
+        let name = format!("{label}, {}, step", in_words(config));
+        let mut progress = Progress::new(name, (config.steps() - run.steps()) as u64);
+        let mut eval = String::new();
+        let outcome = train(&mut run, &folder, self.saving, &self.stop, |_, row| {
+            if let Some(loss) = row.and_then(|row| row.eval_loss) {
+                eval = format!("eval loss {loss:.4}");
+            }
+            progress.step(&eval);
+        });
+        drop(progress);
+        match outcome {
+            Ok(Outcome::Finished) => {}
+            Ok(Outcome::Stopped) => {
+                let step = run.steps();
+                let text = format!("stopped after step {step} of {label}; the same command goes on from there");
+                return Err(Error::Interrupted(text));
+            }
+            Err(Error::Numeric { reason, .. }) => {
+                say(&format!("{label}, {}: {reason}", in_words(config)));
+                record.set("stopped", json!(reason));
+            }
+            Err(error) => return Err(error),
+        }
+        record.set("finished", json!(true));
+        record.write(&folder).map(|_| ())
+    }
+
+    /// What a run came to; None when it is not done.
+    pub fn outcome(&self, config: &LanguageConfig) -> Result<Option<LanguageOutcome>> {
+        let folder = self.run_folder(config)?;
+        let path = folder.join("run.json");
+        let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
+        let record: serde_json::Value = serde_json::from_str(&text)
+            .map_err(|e| Error::file(&path, format!("cannot be read: {e}; remove its folder to run it again")))?;
+        if record["finished"] != true {
+            return Ok(None);
+        }
+        let metrics = Metrics::read(&folder, usize::MAX)?;
+        Ok(Some(LanguageOutcome { metrics, stopped: record["stopped"].as_str().map(str::to_owned) }))
+    }
+
+    /// Outcomes of all, or None when some are missing, which is said.
+    pub fn outcomes(&self, configs: &[LanguageConfig]) -> Result<Option<Vec<LanguageOutcome>>> {
+        let found = configs.iter().map(|c| self.outcome(c)).collect::<Result<Vec<_>>>()?;
+        let missing = found.iter().filter(|o| o.is_none()).count();
+        if missing > 0 {
+            say(&format!(
+                "{missing} runs of other shards are not in {} yet: run those, then once more",
+                self.folder.display()
+            ));
+            return Ok(None);
+        }
+        Ok(Some(found.into_iter().flatten().collect()))
+    }
+
+    /// The folder of all runs.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+/// `128 x 4 mismatch seed 1`.
+fn in_words(config: &LanguageConfig) -> String {
+    use crate::train::language::Projection;
+    let t = &config.transformer;
+    let projection = match &config.projection {
+        Projection::Standard => "baseline".to_owned(),
+        Projection::Sel(sel) if sel.residual.is_some() => format!("{} + offset, residual", sel.mode),
+        Projection::Sel(sel) => sel.mode.to_string(),
+    };
+    format!("{} × {} {projection} seed {}", t.width, t.depth, config.seed)
+}
