@@ -1,7 +1,7 @@
 //! What the compiler says a program needs of memory.
 
 use sinexp::array::DType;
-use sinexp::graph::{Program, Shape, Tensor, checkpoint};
+use sinexp::graph::{Program, Shape, Tensor, checkpoint, fori_loop};
 use sinexp::runtime::memory_stats;
 use sinexp::transform::grad;
 
@@ -23,27 +23,26 @@ fn arguments_results_and_donations_are_counted() {
     assert_eq!(plain.total() - donated.total(), 4000, "{plain:?} {donated:?}");
 }
 
-/// A deep chain of wide layers: kept, every layer's values wait for the reverse pass; computed again, one layer's do.
+/// A loop over layers that each have wide insides: kept, every layer's insides wait for the reverse pass; computed
+/// again, one layer's do.
 #[test]
 fn rematerialisation_lowers_the_plan() {
     const LAYERS: usize = 12;
     let (x, w) = (input("x", &[256, 64]), input("w", &[64, 64]));
     let stats = |again: bool| {
-        let layer = |h: &Tensor| {
-            let block = |h: &[Tensor]| {
-                let wide = (0..4).fold(h[0].clone(), |h, _| h.matmul(&w).sin());
-                vec![&h[0] + wide]
-            };
-            if again { checkpoint(&[h.clone()], block) } else { block(&[h.clone()]) }.swap_remove(0)
+        let block = |h: &[Tensor]| {
+            let wide = (0..4).fold(h[0].clone(), |h, _| h.matmul(&w).sin());
+            vec![&h[0] + wide]
         };
-        let loss = (0..LAYERS).fold(x.clone(), |h, _| layer(&h)).square().mean_all();
-        let gradient = grad(&loss, &[w.clone()]).expect("a gradient").swap_remove(0);
+        let layer = |h: &[Tensor]| if again { checkpoint(h, block) } else { block(h) };
+        let h = fori_loop(LAYERS, &[x.clone()], |_, h| layer(h)).swap_remove(0);
+        let gradient = grad(&h.square().mean_all(), &[w.clone()]).expect("a gradient").swap_remove(0);
         let program = Program::new("deep", &[x.clone(), w.clone()], &[("gradient", gradient)]).expect("a program");
         memory_stats(&program).expect("stats")
     };
     let (kept, again) = (stats(false), stats(true));
     println!("kept {kept:?}, computed again {again:?}");
     assert_eq!((kept.arguments, kept.results), (again.arguments, again.results));
-    // One value is 64 kB. All 4 x 12 sines' arguments and results, against the 12 layers' inputs and one layer's own.
-    assert!(kept.temporaries > 48 * 65_536 && again.temporaries < kept.temporaries / 2, "{kept:?} {again:?}");
+    // One value is 64 kB. 12 x 4 of those at least, against the 12 layers' inputs and about one layer's own.
+    assert!(kept.temporaries > 48 * 65_536 && again.temporaries < kept.temporaries / 3, "{kept:?} {again:?}");
 }

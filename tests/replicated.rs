@@ -50,7 +50,8 @@ fn on_each(group: &DeviceGroup, x: &Tensor, y: &Tensor, values: &[Array]) -> Vec
 fn reduces(group: &DeviceGroup) {
     let n = group.replicas();
     let values: Vec<Vec<f64>> = (0..n).map(|r| vec![1.0 + r as f64, 8.0 - 3.0 * r as f64, 2.0]).collect();
-    let kinds: [(Combine, fn(f64, f64) -> f64); 3] =
+    type Rule = fn(f64, f64) -> f64;
+    let kinds: [(Combine, Rule); 3] =
         [(Combine::Add, |a, b| a + b), (Combine::Max, f64::max), (Combine::Min, f64::min)];
     for dtype in [DType::F32, DType::F64, DType::BF16, DType::I32] {
         let arrays: Vec<Array> = values.iter().map(|v| Array::from_slice(&[3], v).cast(dtype)).collect();
@@ -150,11 +151,13 @@ fn step(siren: &Siren, samples: usize, replicas: usize) -> Program {
     let average = |t: &Tensor| t.all_reduce(Combine::Add) / replicas as f64;
     let gradients: Vec<Tensor> = grad(&loss, &weights).expect("gradients").iter().map(average).collect();
     let next = &t + 1.0;
-    let rate = Tensor::scalar(1e-3f32);
+    let rate = Tensor::scalar(1e-2f32);
+    // With the usual epsilon Adam would hide a wrong scale of the gradients.
+    let adam = Adam { eps: 0.1, ..Adam::default() };
     let updated: Vec<(Tensor, AdamState)> = (0..weights.len())
         .map(|i| {
             let moments = AdamState { m: m[i].clone(), v: v[i].clone() };
-            Adam::default().update(&weights[i], &gradients[i], &moments, &next, &rate)
+            adam.update(&weights[i], &gradients[i], &moments, &next, &rate)
         })
         .collect();
     let state = [weights, m, v, vec![t]].concat();
@@ -207,6 +210,7 @@ fn trains_as_one(group: &DeviceGroup) {
             .collect();
         group.put_each(&parts).expect("buffers")
     };
+    let mut worst = 0f64;
     let mut parts: Vec<ReplicatedBuffer> =
         start(&program).iter().map(|a| group.put_all(a).expect("buffers")).chain([part(&x), part(&y)]).collect();
     for (i, want) in want.iter().enumerate() {
@@ -215,10 +219,12 @@ fn trains_as_one(group: &DeviceGroup) {
         let loss = results.pop().expect("a loss");
         for r in 0..n {
             let got = loss.to_host(r).expect("a value").to_f64_vec()[0];
-            assert!((got - want).abs() <= TOLERANCE * want, "step {i}, replica {r} of {n}: {got} against {want}");
+            worst = worst.max((got - want).abs() / want);
+            assert!(worst <= TOLERANCE, "step {i}, replica {r} of {n}: {got} against {want}");
         }
         parts.splice(..results.len(), results);
     }
+    println!("{n} replicas: losses differ by {worst:.1e} at most");
     assert!(want[STEPS - 1] < 0.9 * want[0], "{want:?}: it trains");
     // Every replica took the same steps, bit for bit.
     for (buffer, (name, _)) in parts.iter().zip(&program.inputs[..program.aliases.len()]) {
@@ -228,7 +234,7 @@ fn trains_as_one(group: &DeviceGroup) {
 }
 
 /// Of the losses, relative: the order in which f32 is added up differs.
-const TOLERANCE: f64 = 2e-6;
+const TOLERANCE: f64 = 1e-6;
 
 #[test]
 fn replicas_with_parts_of_the_batch_train_as_one_device_with_all_of_it() {
@@ -252,12 +258,36 @@ fn donated_buffers_are_used_up_on_all_replicas() {
     assert!(refused(step.run(&[&state, &x])).contains("argument 0 `state`: its buffer was donated"));
     assert!((0..2).all(|r| refused(state.to_host(r)).contains("donated")));
     assert!(refused(step.run(&[&next, &next])).contains("argument 1 `x`"));
-    // Refused calls use nothing up. The steps are in flight together: nothing waits for the one before.
-    let mut state = next;
-    for _ in 0..500 {
-        state = step.run(&[&state, &x]).expect("a step").swap_remove(0);
+    // Refused calls use nothing up.
+    let last = step.run(&[&next, &x]).expect("the refused call left its buffers alone");
+    assert!((0..2).all(|r| last[0].to_host(r).expect("values").to_f64_vec() == [5.0; 4]));
+}
+
+/// Steps in a row that nobody waits for, from two threads at once: XLA's collectives never wait for each other for ever.
+#[test]
+fn calls_without_a_pause_end() {
+    for n in [2, 4] {
+        let Some(group) = plugin(n) else { return };
+        let (s, x) = (input("state", DType::F32, &[4]), input("x", DType::F32, &[4]));
+        let sum = &s + x.all_reduce(Combine::Add);
+        let program = Program::with_donation("step", &[s, x], &[("state", sum)], &[(0, 0)]).expect("a program");
+        let step = group.compile(&program).expect("compiles");
+        let put = |value| group.put_all(&Array::full(DType::F32, &[4], value)).expect("buffers");
+        let started = std::time::Instant::now();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let (mut state, x) = (put(0.0), put(1.0));
+                    for _ in 0..300 {
+                        state = step.run(&[&state, &x]).expect("a step").swap_remove(0);
+                    }
+                    let want = [300.0 * n as f64; 4];
+                    assert!((0..n).all(|r| state.to_host(r).expect("values").to_f64_vec() == want));
+                });
+            }
+        });
+        println!("{n} replicas: {:.0} us per call", started.elapsed().as_secs_f64() / 600.0 * 1e6);
     }
-    assert!((0..2).all(|r| state.to_host(r).expect("values").to_f64_vec() == [1003.0; 4]));
 }
 
 #[test]

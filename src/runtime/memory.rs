@@ -20,10 +20,6 @@ pub struct MemoryStats {
     /// Intermediate values: what rematerialisation lowers. The compiler plans them as one block, in which values that do
     /// not live at the same time share their place.
     pub temporaries: u64,
-    /// The machine code.
-    pub code: u64,
-    /// XLA's own figure of the most that is alive at one time; 0 where it gives none.
-    pub peak: u64,
 }
 
 impl MemoryStats {
@@ -35,7 +31,7 @@ impl MemoryStats {
 
 // In memory.cc.
 unsafe extern "C" {
-    fn sinexp_memory_stats(module: *const c_char, size: usize, out: *mut [i64; 6]) -> *mut c_char;
+    fn sinexp_memory_stats(module: *const c_char, size: usize, out: *mut [i64; 4]) -> *mut c_char;
 }
 
 /// Compiles `program` for the in-process CPU, without running it, and returns the memory that the compiler planned.
@@ -43,11 +39,15 @@ unsafe extern "C" {
 /// The plan is the CPU compiler's, for one replica: another platform fuses and orders otherwise, so its temporaries
 /// differ while arguments and results are the same. Scratch space inside library calls (matrix products) is not in it.
 /// The executable is thrown away, so this costs one compilation.
+///
+/// What [`checkpoint`](crate::graph::checkpoint) saves shows here for blocks in a [`scan`](crate::graph::scan). For blocks
+/// written out one after the other the CPU compiler takes the barrier away and merges what is computed twice: it plans
+/// the same memory with and without, for JAX's programs too.
 pub fn memory_stats(program: &Program) -> Result<MemoryStats> {
     quiet();
     let bytes = module(program)?.to_bytes().map_err(xla_error)?;
-    let mut out = [0i64; 6];
-    // SAFETY: `bytes` and `out` live through the call, which reads `size` bytes, writes six numbers and keeps neither.
+    let mut out = [0i64; 4];
+    // SAFETY: `bytes` and `out` live through the call, which reads `size` bytes, writes four numbers and keeps neither.
     let failure = unsafe { sinexp_memory_stats(bytes.as_ptr().cast(), bytes.len(), &raw mut out) };
     if !failure.is_null() {
         // SAFETY: a C string from malloc, ours to free once.
@@ -58,6 +58,6 @@ pub fn memory_stats(program: &Program) -> Result<MemoryStats> {
         };
         return Err(Error::Xla(text));
     }
-    let [arguments, results, donated, temporaries, code, peak] = out.map(|n| u64::try_from(n).unwrap_or(0));
-    Ok(MemoryStats { arguments, results, donated, temporaries, code, peak })
+    let [arguments, results, donated, temporaries] = out.map(|n| u64::try_from(n).unwrap_or(0));
+    Ok(MemoryStats { arguments, results, donated, temporaries })
 }

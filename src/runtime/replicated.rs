@@ -145,9 +145,7 @@ impl ReplicatedExecutable {
     /// its threads and wait for ever.
     pub fn run(&self, arguments: &[&ReplicatedBuffer]) -> Result<Vec<ReplicatedBuffer>> {
         self.signature.claim(arguments)?;
-        let lists: Vec<Vec<&xla::PjRtBuffer>> =
-            (0..self.group.replicas).map(|r| arguments.iter().map(|a| &a.inner[r]).collect()).collect();
-        let results = self.execute(&lists).inspect_err(|_| self.signature.release(arguments))?;
+        let results = self.execute(arguments)?;
         // From one list per replica to one buffer per result.
         let replicas = results.len();
         let mut results: Vec<_> = results.into_iter().map(Vec::into_iter).collect();
@@ -160,9 +158,14 @@ impl ReplicatedExecutable {
     }
 
     /// One list of results per replica.
-    fn execute(&self, lists: &[Vec<&xla::PjRtBuffer>]) -> Result<Vec<Vec<xla::PjRtBuffer>>> {
+    fn execute(&self, arguments: &[&ReplicatedBuffer]) -> Result<Vec<Vec<xla::PjRtBuffer>>> {
+        let lists: Vec<Vec<&xla::PjRtBuffer>> =
+            (0..self.group.replicas).map(|r| arguments.iter().map(|a| &a.inner[r]).collect()).collect();
         let _one_at_a_time = self.group.device.launch();
-        let results = self.inner.execute_replicated_b(lists).map_err(xla_error)?;
+        let results = self.inner.execute_replicated_b(&lists).map_err(|e| {
+            self.signature.release(arguments);
+            xla_error(e)
+        })?;
         // The crate can wait for a result only by copying it; all of one replica's are ready at once.
         let smallest = self.signature.outputs().enumerate().min_by_key(|(_, (_, shape))| shape.bytes());
         if let (Some((i, _)), true) = (smallest, self.waits) {

@@ -32,8 +32,9 @@ absl::StatusOr<xla::CompiledMemoryStats> Compile(const char* data, size_t size) 
 }  // namespace
 
 // Compiles a serialised HLO module for the in-process CPU and writes bytes of arguments, results, results in donated
-// arguments, temporaries, code, and XLA's peak. Returns null, or why it failed, to be freed with free().
-extern "C" char* sinexp_memory_stats(const char* module, size_t size, int64_t out[6]) {
+// arguments, and temporaries. (The fields for code and peak say nothing on CPU: 0, and arguments plus results.) Returns
+// null, or why it failed, to be freed with free().
+extern "C" char* sinexp_memory_stats(const char* module, size_t size, int64_t out[4]) {
   try {
     const auto stats = Compile(module, size);
     if (!stats.ok()) return strdup(std::string(stats.status().message()).c_str());
@@ -41,8 +42,6 @@ extern "C" char* sinexp_memory_stats(const char* module, size_t size, int64_t ou
     out[1] = stats->output_size_in_bytes;
     out[2] = stats->alias_size_in_bytes;
     out[3] = stats->temp_size_in_bytes;
-    out[4] = stats->generated_code_size_in_bytes;
-    out[5] = stats->peak_memory_in_bytes;
     return nullptr;
   } catch (const std::exception& error) {
     return strdup(error.what());
