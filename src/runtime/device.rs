@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Once, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use super::{Buffer, Executable, plugin, xla_error};
 use crate::array::Array;
@@ -22,7 +22,7 @@ pub(super) fn is_verbose() -> bool {
 }
 
 /// Silences XLA's two loggers, once, unless asked not to.
-fn quiet() {
+pub(super) fn quiet() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if !is_verbose() {
@@ -72,11 +72,18 @@ pub struct DeviceOptions {
     pub cpu_devices: Option<usize>,
 }
 
+/// A number that no other opened device or group has.
+pub(super) fn next_id() -> u64 {
+    NEXT_ID.fetch_add(1, Ordering::Relaxed)
+}
+
 struct Inner {
     client: xla::PjRtClient,
     name: String,
     id: u64,
     plugin: Option<PathBuf>,
+    /// Held while a program is started on several of its devices.
+    launch: Mutex<()>,
 }
 
 /// A device that was opened. Cheap to clone; buffers and executables of different opened devices do not mix.
@@ -123,8 +130,7 @@ impl Device {
     }
 
     fn new(client: xla::PjRtClient, name: &str, plugin: Option<PathBuf>) -> Device {
-        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Device(Arc::new(Inner { client, name: name.to_string(), id, plugin }))
+        Device(Arc::new(Inner { client, name: name.to_string(), id: next_id(), plugin, launch: Mutex::default() }))
     }
 
     pub(super) fn client(&self) -> &xla::PjRtClient {
@@ -133,6 +139,11 @@ impl Device {
 
     pub(super) fn id(&self) -> u64 {
         self.0.id
+    }
+
+    /// Keeps other threads from starting replicated programs, whose collectives must come in one order on all devices.
+    pub(super) fn launch(&self) -> MutexGuard<'_, ()> {
+        self.0.launch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The name it was opened by.

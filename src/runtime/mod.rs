@@ -1,7 +1,8 @@
 //! Devices and what runs on them: the only module that names the crate `xla`.
 //!
 //! [`Device`] compiles a [`Program`](crate::graph::Program) to an [`Executable`], which maps [`Buffer`]s to buffers. All
-//! three are `Send + Sync` and cheap to clone or share. The crate's calls that abort, leak or accept wrong arguments in
+//! three are `Send + Sync` and cheap to clone or share. [`DeviceGroup`] does the same on several devices at once, for data
+//! parallel programs; [`memory_stats`] tells what a program needs before it runs. The crate's calls that abort, leak or accept wrong arguments in
 //! silence are fenced off here: count, dtype, shape, device and donation are checked before it sees them.
 #![allow(unsafe_code)]
 
@@ -9,14 +10,19 @@ mod blas;
 mod buffer;
 mod device;
 mod executable;
+mod memory;
 mod plugin;
 mod quiet;
+mod replicated;
+mod signature;
 
 pub use blas::with_single_threaded_blas;
 pub use buffer::Buffer;
 pub use device::{Device, DeviceOptions, set_verbose, tune_allocator, xla_folder, xla_packages};
 pub use executable::Executable;
+pub use memory::{MemoryStats, memory_stats};
 pub use plugin::{PluginFile, find_plugins};
+pub use replicated::{DeviceGroup, ReplicatedBuffer, ReplicatedExecutable};
 
 use crate::array::DType;
 use crate::error::Error;

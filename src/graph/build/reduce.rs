@@ -216,7 +216,14 @@ impl Tensor {
         self.broadcast_in_dim(&kept, to)
     }
 
-    /// Reduction over all replicas of the program, as `lax.psum` and its kin.
+    /// Reduction over all replicas of the program, element by element, as `lax.psum` and its kin. Every replica gets the
+    /// result; a program compiled for one device is one replica, and this the identity there. Replicas are what
+    /// [`DeviceGroup`](crate::runtime::DeviceGroup) opens.
+    ///
+    /// Sums have derivatives, those of the replicas' outputs added up: the cotangents are summed over the replicas too
+    /// (as in `jax.pmap`). Data parallel code calls this on the gradients, after
+    /// [`grad`](crate::transform::grad): the gradient of a loss that was itself summed comes out as many times too large
+    /// as there are replicas, and is then still to be summed.
     #[track_caller]
     pub fn all_reduce(&self, kind: Combine) -> Tensor {
         Tensor::apply1(Op::AllReduce { kind }, vec![self.clone()])
