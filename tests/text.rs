@@ -1,9 +1,9 @@
 //! The fetched corpus through the whole way in. Without it there is nothing to test: `./setup --data` fetches it.
 
-use std::time::Instant;
-
+use rayon::prelude::*;
 use sinexp::data::datasets::folder;
-use sinexp::data::text::{Corpus, PACKAGE, Tokenizer, prepare};
+use sinexp::data::text::{Corpus, Document, PACKAGE, Tokenizer, prepare};
+use sinexp::error::Result;
 use sinexp::random::Key;
 
 /// The corpus, or none where it was not fetched.
@@ -17,35 +17,41 @@ fn corpus() -> Option<Corpus> {
     }
 }
 
+fn text(document: Document) -> String {
+    document.pieces(1 << 16).map(|piece| Ok(piece?.text)).collect::<Result<String>>().expect("UTF-8")
+}
+
 #[test]
 fn speeches_and_novel_have_their_size() {
     let Some(corpus) = corpus() else { return };
     assert_eq!(corpus.name(), PACKAGE);
-    let (mut speeches, mut bytes) = (0, [0, 0]);
-    for document in corpus.documents() {
-        let document = document.expect("readable");
-        let speech = document.label().starts_with("sotu/");
-        speeches += usize::from(speech);
-        bytes[usize::from(speech)] += document.pieces(1 << 16).map(|p| p.expect("UTF-8").text.len()).sum::<usize>();
-    }
-    assert_eq!((speeches, bytes), (233, [1_204_997, 10_761_413]));
+    let documents = corpus.documents().map(|document| document.expect("readable"));
+    let texts: Vec<(bool, String)> = documents.map(|d| (d.label().starts_with("sotu/"), text(d))).collect();
+    let count = |speech: bool, measure: fn(&str) -> usize| -> (usize, usize) {
+        let chosen: Vec<&str> = texts.iter().filter(|(s, _)| *s == speech).map(|(_, text)| text.as_str()).collect();
+        (chosen.len(), chosen.into_par_iter().map(measure).sum())
+    };
+    assert_eq!((count(true, str::len), count(false, str::len)), ((233, 10_761_413), (1, 1_204_997)));
+    // Known as 2.07 and 0.3 million.
+    let tokens = |text: &str| Tokenizer::Gpt2.encode(text).len();
+    assert_eq!((count(true, tokens), count(false, tokens)), ((233, 2_074_279), (1, 317_756)));
 }
 
 #[test]
 fn prepared_in_two_splits() {
     let Some(corpus) = corpus() else { return };
     let cache = tempfile::tempdir().expect("temporary folder");
-    for tokenizer in Tokenizer::ALL {
-        let start = Instant::now();
+    let [bytes, gpt2] = Tokenizer::ALL.map(|tokenizer| {
         let data = prepare(&corpus, tokenizer, cache.path(), &mut |_, _| {}).expect("prepared");
-        println!("{tokenizer}: {:.2} s, {:#?}", start.elapsed().as_secs_f64(), data.description());
-        let start = Instant::now();
         prepare(&corpus, tokenizer, cache.path(), &mut |_, _| panic!("made again")).expect("found");
-        println!("{tokenizer}: {:.2} s when it is there", start.elapsed().as_secs_f64());
-        let start = Instant::now();
-        for step in 0..1000 {
-            data.batch(Key::new(0), step, 16, 256).expect("a batch");
-        }
-        println!("{tokenizer}: {:.1} us per batch of 16 x 256", start.elapsed().as_secs_f64() * 1e3);
-    }
+        let batch = data.batch(Key::new(0), 0, 4, 64).expect("a batch").to_vec::<i32>().expect("i32");
+        let tokens: Vec<u32> = batch[..65].iter().map(|token| *token as u32).collect();
+        println!("{tokenizer}: {:?}", tokenizer.decode(&tokens));
+        let sizes = data.description();
+        assert_eq!((sizes.documents, sizes.bytes), (234, 11_966_410));
+        [&sizes.train, &sizes.validation].map(|part| (part.tokens, part.bytes))
+    });
+    // Byte tokens are the text and 234 ends of it.
+    assert_eq!(bytes, [(11_353_860, 11_353_637), (612_784, 612_773)]);
+    assert_eq!(gpt2, [(2_274_304, 11_353_637), (118_031, 612_773)]);
 }

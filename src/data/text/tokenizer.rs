@@ -48,7 +48,10 @@ impl Tokenizer {
     pub fn encode(self, text: &str) -> Vec<u32> {
         match self {
             Tokenizer::Bytes => text.bytes().map(u32::from).collect(),
-            Tokenizer::Gpt2 => r50k_base_singleton().encode_ordinary(text),
+            Tokenizer::Gpt2 => {
+                let parts = cut_long_blanks(text).into_iter();
+                parts.flat_map(|part| r50k_base_singleton().encode_ordinary(part)).collect()
+            }
         }
     }
 
@@ -64,6 +67,25 @@ impl Tokenizer {
         }
         String::from_utf8_lossy(&bytes).into_owned()
     }
+}
+
+/// Longest run of white space, in characters, that the library's pattern is asked to match: it gives up, and panics, a
+/// little below a million.
+const BLANKS: usize = 1 << 18;
+
+/// The text cut behind every [`BLANKS`] characters of white space in a row: hardly any text is.
+fn cut_long_blanks(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut start, mut blanks) = (0, 0);
+    for (at, character) in text.char_indices() {
+        blanks = if character.is_whitespace() { blanks + 1 } else { 0 };
+        if blanks > BLANKS {
+            parts.push(&text[start..at]);
+            (start, blanks) = (at, 1);
+        }
+    }
+    parts.push(&text[start..]);
+    parts
 }
 
 impl fmt::Display for Tokenizer {
@@ -119,6 +141,14 @@ mod tests {
             assert_eq!(tokenizer.decode(&[unknown, u32::MAX]), "\u{fffd}\u{fffd}", "{tokenizer}");
         }
         assert_eq!(Tokenizer::Bytes.decode(&[b'a'.into(), 0xc3, b'b'.into()]), "a\u{fffd}b", "half a character");
+    }
+
+    #[test]
+    fn long_runs_of_one_character() {
+        for run in ["\n", " ", "\u{a0}", "x", "1"] {
+            let text = run.repeat(1 << 20) + "a";
+            assert_eq!(Tokenizer::Gpt2.decode(&Tokenizer::Gpt2.encode(&text)), text, "{run:?}");
+        }
     }
 
     #[test]
