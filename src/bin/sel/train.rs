@@ -9,7 +9,7 @@ use sinexp::cli::{Progress, RunRecord, say, stop_on_signal};
 use sinexp::error::Error;
 use sinexp::experiment::language::{DataArguments, LanguageArguments, LanguageSizes, SelArguments};
 use sinexp::files::ensure_writable_folder;
-use sinexp::runtime::{Device, set_verbose};
+use sinexp::runtime::{DeviceGroup, DeviceOptions, set_verbose};
 use sinexp::train::language::{
     Checkpoint, LanguageConfig, LanguageTrainer, Metrics, Outcome, Saving, checkpoint, metrics, train,
 };
@@ -73,14 +73,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Some(checkpoint) => resumed(checkpoint, &data.description().corpus_sha256)?,
         None => arguments.language.config(&sizes, arguments.sel.projection(sizes.width)?, arguments.seed, &data)?,
     };
-    let device = Device::open(&arguments.device)?;
-    let mut record = RunRecord::new("sel train", config.seed, &device.describe());
+    let devices = DeviceGroup::open(&arguments.device, config.step.replicas, &DeviceOptions::default())?;
+    let mut record = RunRecord::new("sel train", config.seed, &devices.device().describe());
     record.set("config", json!(config));
     record.set("preset", json!(arguments.language.preset.name()));
     record.set("data", json!(data.description()));
     let path = record.write(folder)?;
 
-    let trainer = LanguageTrainer::new(&device, &config)?;
+    let trainer = LanguageTrainer::new(&devices, &config)?;
     let begun = from.as_ref().map_or(0, |checkpoint| checkpoint.step);
     say(&introduction(&config, &trainer, begun));
     let mut run = match from {

@@ -12,8 +12,9 @@ use crate::cli::{RunRecord, say};
 use crate::data::text::Dataset;
 use crate::error::{Error, Result};
 use crate::experiment::Preset;
+use crate::files::ensure_writable_folder;
 use crate::nn::sel::{Mode, Sel, beta_for_width};
-use crate::runtime::{Device, set_verbose};
+use crate::runtime::{DeviceGroup, DeviceOptions, set_verbose};
 use crate::train::language::{LanguageConfig, Projection, Saving};
 use crate::train::sweep::Shard;
 
@@ -185,7 +186,7 @@ impl GridArguments {
         let cells = self.cells(preset)?;
         let base = LanguageSizes::of(self.preset());
         let data = self.data.dataset(base.tokenizer)?;
-        let device = Device::open(&self.device)?;
+        let devices = DeviceGroup::open(&self.device, self.language.replicas, &DeviceOptions::default())?;
         let mut configs = Vec::new();
         for &(width, depth) in &cells.cells {
             for variant in variants {
@@ -195,7 +196,7 @@ impl GridArguments {
             }
         }
         if self.preset() == Preset::Paper || self.estimate {
-            say(&estimate(&device, &configs)?);
+            say(&estimate(devices.device(), &configs)?);
             if self.estimate {
                 return Ok(None);
             }
@@ -203,9 +204,11 @@ impl GridArguments {
         let preset_name = self.preset().name();
         let folder = self.out.clone().unwrap_or_else(|| Path::new("figures").join(name).join(preset_name));
         let runs = self.runs.clone().unwrap_or_else(|| Path::new("runs/sel-grid").join(preset_name));
+        ensure_writable_folder(&folder)?;
         let saving = Saving { every: self.checkpoint_every, keep: 1 };
-        let runs = LanguageRuns::new(device, runs, self.shard, saving)?;
-        let mut record = RunRecord::new(name, cells.seeds.first().copied().unwrap_or(0), &runs.device().describe());
+        let runs = LanguageRuns::new(devices, runs, self.shard, saving)?;
+        let mut record =
+            RunRecord::new(name, cells.seeds.first().copied().unwrap_or(0), &runs.devices().device().describe());
         runs.run(&configs, &data)?;
         let Some(outcomes) = runs.outcomes(&configs)? else { return Ok(None) };
         record.set("preset", json!(preset_name));

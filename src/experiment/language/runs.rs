@@ -10,7 +10,7 @@ use crate::cli::{Progress, RunRecord, say, stop_on_signal};
 use crate::data::text::Dataset;
 use crate::error::{Error, Result};
 use crate::files::ensure_writable_folder;
-use crate::runtime::Device;
+use crate::runtime::DeviceGroup;
 use crate::train::language::{
     Checkpoint, LanguageConfig, LanguageTrainer, Metrics, Outcome, Saving, checkpoint, train,
 };
@@ -18,7 +18,7 @@ use crate::train::sweep::{Shard, stable_hash};
 
 /// A folder of runs, one subfolder each, named by the hash of its configuration. Any number of experiments share one.
 pub struct LanguageRuns {
-    device: Device,
+    devices: DeviceGroup,
     folder: PathBuf,
     shard: Shard,
     saving: Saving,
@@ -42,23 +42,23 @@ impl LanguageOutcome {
 }
 
 impl LanguageRuns {
-    /// Runs on `device` in `folder`, made if need be. Ctrl-C ends them in order.
+    /// Runs on `devices` in `folder`, made if need be. Ctrl-C ends them in order.
     ///
     /// **Errors** when the folder cannot be written.
-    pub fn new(device: Device, folder: impl Into<PathBuf>, shard: Shard, saving: Saving) -> Result<Self> {
+    pub fn new(devices: DeviceGroup, folder: impl Into<PathBuf>, shard: Shard, saving: Saving) -> Result<Self> {
         let folder = folder.into();
         ensure_writable_folder(&folder)?;
-        Ok(LanguageRuns { device, folder, shard, saving, stop: stop_on_signal()? })
+        Ok(LanguageRuns { devices, folder, shard, saving, stop: stop_on_signal()? })
     }
 
     /// Where they compute.
-    pub fn device(&self) -> &Device {
-        &self.device
+    pub fn devices(&self) -> &DeviceGroup {
+        &self.devices
     }
 
     /// The folder of one run.
     pub fn run_folder(&self, config: &LanguageConfig) -> Result<PathBuf> {
-        Ok(self.folder.join(stable_hash(&(config, self.device.platform()))?))
+        Ok(self.folder.join(stable_hash(&(config, self.devices.device().platform()))?))
     }
 
     /// Trains the runs that are not done, as far as they belong to this shard. One that was cut off goes on from its
@@ -83,7 +83,7 @@ impl LanguageRuns {
             let shared = match trainer.take().filter(|(of, _)| *of == seedless) {
                 Some(shared) => shared,
                 None => {
-                    let compiled = LanguageTrainer::new(&self.device, &seedless)?;
+                    let compiled = LanguageTrainer::new(&self.devices, &seedless)?;
                     (seedless, compiled)
                 }
             };
@@ -96,7 +96,7 @@ impl LanguageRuns {
     fn train(&self, trainer: &LanguageTrainer, config: &LanguageConfig, data: &Dataset, label: &str) -> Result<()> {
         let folder = self.run_folder(config)?;
         ensure_writable_folder(&folder)?;
-        let mut record = RunRecord::new("language run", config.seed, &self.device.describe());
+        let mut record = RunRecord::new("language run", config.seed, &self.devices.device().describe());
         record.set("config", json!(config));
         record.set("data", json!(data.description()));
         record.set("compile_seconds", json!(trainer.compile_time().as_secs_f64()));

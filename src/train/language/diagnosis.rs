@@ -5,20 +5,21 @@ use crate::array::{Array, DType};
 use crate::error::Result;
 use crate::graph::{Program, Shape, Tensor};
 use crate::nn::language_model::LanguageModel;
-use crate::runtime::{Buffer, Device};
+use crate::runtime::{DeviceGroup, ReplicatedBuffer};
 
 /// Says in words what is not finite in the loss, the effective weights and the gradients at `parameters` (in the order of
-/// [`LanguageModel::parameters`]) for `tokens` `i32[accumulation, batch, sequence + 1]`.
+/// [`LanguageModel::parameters`]) for each device's `tokens`
+/// `i32[accumulation, batch, sequence + 1]`.
 pub(super) fn diagnose(
-    device: &Device,
+    devices: &DeviceGroup,
     model: &LanguageModel,
     settings: &StepSettings,
-    parameters: &[&Buffer],
-    tokens: &Array,
+    parameters: &[&ReplicatedBuffer],
+    tokens: &[Array],
 ) -> Result<String> {
     let names = signature(model);
     let inputs = parameter_inputs(&names, "");
-    let tokens_in = Tensor::parameter("tokens", Shape::new(DType::I32, tokens.dims()));
+    let tokens_in = Tensor::parameter("tokens", Shape::new(DType::I32, tokens[0].dims()));
     let params = named(&names, &inputs);
     let settings = StepSettings { replicas: 1, ..settings.clone() };
     let (loss, gradients) = loss_and_gradients(model, &settings, &params, &inputs, &tokens_in)?;
@@ -33,17 +34,21 @@ pub(super) fn diagnose(
         .extend(names.iter().zip(&gradients).map(|((name, _), g)| (format!("gradient by {name}"), per_block(name, g))));
     let outputs: Vec<(&str, Tensor)> = found.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
     let program = Program::new("diagnosis", &[inputs, vec![tokens_in]].concat(), &outputs)?;
-    let executable = device.compile(&program)?;
-    let tokens = device.put(tokens)?;
-    let arguments: Vec<&Buffer> = parameters.iter().copied().chain([&tokens]).collect();
-    let values = executable.run(&arguments)?.iter().map(Buffer::to_host).collect::<Result<Vec<Array>>>()?;
+    let executable = devices.compile(&program)?;
+    let tokens = devices.put_each(tokens)?;
+    let arguments: Vec<&ReplicatedBuffer> = parameters.iter().copied().chain([&tokens]).collect();
+    let results = executable.run(&arguments)?;
     let mut words = Vec::new();
-    for ((name, _), value) in found.iter().zip(&values) {
-        let values = value.to_f64_vec();
+    for ((name, _), result) in found.iter().zip(&results) {
+        // Of all devices, one after another.
+        let values =
+            (0..devices.replicas()).map(|i| Ok(result.to_host(i)?.to_f64_vec())).collect::<Result<Vec<_>>>()?;
+        let blocks = values[0].len();
+        let values = values.concat();
         let Some(block) = values.iter().position(|x| !x.is_finite()) else { continue };
-        let name = name.replace("blocks.", &format!("blocks.{block}."));
+        let name = name.replace("blocks.", &format!("blocks.{}.", block % blocks));
         words.push(if name == "loss" {
-            format!("the loss is {}", values[0])
+            format!("the loss is {}", values[block])
         } else {
             format!("the {name} is not finite")
         });

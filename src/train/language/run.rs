@@ -13,7 +13,7 @@ use crate::data::text::Dataset;
 use crate::error::{Error, Result};
 use crate::nn::language_model::{LanguageModel, Weights};
 use crate::random::Key;
-use crate::runtime::{Buffer, Device, Executable};
+use crate::runtime::{DeviceGroup, ReplicatedBuffer, ReplicatedExecutable};
 
 /// Steps between two reads of losses: a read waits for the device.
 const PENDING: usize = 16;
@@ -22,11 +22,11 @@ const PENDING: usize = 16;
 pub struct LanguageTrainer {
     config: LanguageConfig,
     model: LanguageModel,
-    device: Device,
-    step: Executable,
-    effective: Executable,
-    loss: Executable,
-    tracked: Option<Executable>,
+    devices: DeviceGroup,
+    step: ReplicatedExecutable,
+    effective: ReplicatedExecutable,
+    loss: ReplicatedExecutable,
+    tracked: Option<ReplicatedExecutable>,
     compile_time: Duration,
 }
 
@@ -36,11 +36,11 @@ pub struct LanguageRun<'a> {
     data: &'a Dataset,
     config: LanguageConfig,
     /// Parameters, moments, t, finite.
-    state: Vec<Buffer>,
+    state: Vec<ReplicatedBuffer>,
     steps: usize,
     /// Loss and gradient norm of steps not read yet.
-    pending: Vec<Vec<Buffer>>,
-    validation: Vec<Buffer>,
+    pending: Vec<Vec<ReplicatedBuffer>>,
+    validation: Vec<ReplicatedBuffer>,
     metrics: Metrics,
     /// Tokens and time since the last speed that was noted.
     learnt: usize,
@@ -51,20 +51,24 @@ impl LanguageTrainer {
     /// Compiles the programs of `config`.
     ///
     /// **Errors** as [`LanguageConfig::check`], and when XLA cannot compile them.
-    pub fn new(device: &Device, config: &LanguageConfig) -> Result<Self> {
+    pub fn new(devices: &DeviceGroup, config: &LanguageConfig) -> Result<Self> {
         config.check()?;
+        if devices.replicas() != config.step.replicas {
+            let reason = format!("the programs are for {} devices", config.step.replicas);
+            return Err(Error::argument("replicas", devices.replicas(), reason));
+        }
         let started = Instant::now();
         let model = config.model();
         let s = &config.step;
-        let step = device.compile(&step_program(&model, s)?)?;
-        let effective = device.compile(&effective_program(&model)?)?;
-        let loss = device.compile(&loss_program(&config.transformer, s.batch, s.sequence, s.bf16)?)?;
-        let tracked = tracked_program(&model)?.map(|program| device.compile(&program)).transpose()?;
+        let step = devices.compile(&step_program(&model, s)?)?;
+        let effective = devices.compile(&effective_program(&model)?)?;
+        let loss = devices.compile(&loss_program(&config.transformer, s.batch, s.sequence, s.bf16)?)?;
+        let tracked = tracked_program(&model)?.map(|program| devices.compile(&program)).transpose()?;
         let compile_time = started.elapsed();
         Ok(LanguageTrainer {
             config: config.clone(),
             model,
-            device: device.clone(),
+            devices: devices.clone(),
             step,
             effective,
             loss,
@@ -115,12 +119,12 @@ impl LanguageTrainer {
         let missing = |name: &str| Error::tensor(name, "is missing from the checkpoint");
         let mut state = Vec::new();
         for (name, _) in self.step.inputs().take(self.step.outputs().count() - 2) {
-            let of = |weights: &Weights, name: &str| -> Result<Buffer> {
-                self.device.put(weights.get(name).ok_or_else(|| missing(name))?)
+            let of = |weights: &Weights, name: &str| -> Result<ReplicatedBuffer> {
+                self.devices.put_all(weights.get(name).ok_or_else(|| missing(name))?)
             };
             state.push(match (name, name.strip_prefix("m."), name.strip_prefix("v.")) {
-                ("t", ..) => self.device.put(&Array::scalar(step as f32))?,
-                ("finite", ..) => self.device.put(&Array::scalar(1f32))?,
+                ("t", ..) => self.devices.put_all(&Array::scalar(step as f32))?,
+                ("finite", ..) => self.devices.put_all(&Array::scalar(1f32))?,
                 (_, Some(name), _) => of(&m, name)?,
                 (_, _, Some(name)) => of(&v, name)?,
                 _ => of(&parameters, name)?,
@@ -128,7 +132,7 @@ impl LanguageTrainer {
         }
         let s = &config.step;
         let validation = data.validation_batches(s.batch, s.sequence, config.eval_batches)?;
-        let validation = validation.iter().map(|batch| self.device.put(batch)).collect::<Result<Vec<_>>>()?;
+        let validation = validation.iter().map(|batch| self.devices.put_all(batch)).collect::<Result<Vec<_>>>()?;
         Ok(LanguageRun {
             trainer: self,
             data,
@@ -160,12 +164,15 @@ impl LanguageRun<'_> {
         &self.metrics
     }
 
-    /// Tokens of step `step` `i32[accumulation, batch, sequence + 1]`: a function of seed and step alone.
-    fn batch(&self, step: usize) -> Result<Array> {
+    /// Tokens of step `step`, one array `i32[accumulation, batch, sequence + 1]` per device: a function of seed and step
+    /// alone. Devices share the rows that one device with a larger batch would have.
+    fn batch(&self, step: usize) -> Result<Vec<Array>> {
         let s = &self.config.step;
         let key = Key::new(self.config.seed).fold_in(1);
-        let rows = self.data.batch(key, step as u64, s.accumulation * s.batch, s.sequence)?;
-        Array::from_bytes(DType::I32, &[s.accumulation, s.batch, s.sequence + 1], rows.bytes().to_vec())
+        let rows = self.data.batch(key, step as u64, s.replicas * s.accumulation * s.batch, s.sequence)?;
+        let dims = [s.accumulation, s.batch, s.sequence + 1];
+        let parts = rows.bytes().chunks(rows.bytes().len() / s.replicas);
+        parts.map(|part| Array::from_bytes(DType::I32, &dims, part.to_vec())).collect()
     }
 
     /// Takes one step.
@@ -174,8 +181,8 @@ impl LanguageRun<'_> {
     /// state stays that before the step.
     pub fn step(&mut self) -> Result<()> {
         let started = Instant::now();
-        let tokens = self.trainer.device.put(&self.batch(self.steps)?)?;
-        let arguments: Vec<&Buffer> = self.state.iter().chain([&tokens]).collect();
+        let tokens = self.trainer.devices.put_each(&self.batch(self.steps)?)?;
+        let arguments: Vec<&ReplicatedBuffer> = self.state.iter().chain([&tokens]).collect();
         let mut results = self.trainer.step.run(&arguments)?;
         self.pending.push(results.split_off(self.state.len()));
         self.state = results;
@@ -192,7 +199,7 @@ impl LanguageRun<'_> {
     /// **Errors** as [`LanguageRun::step`].
     pub fn flush(&mut self) -> Result<()> {
         for pair in std::mem::take(&mut self.pending) {
-            let read = |buffer: &Buffer| -> Result<f64> { Ok(buffer.to_host()?.to_f64_vec()[0]) };
+            let read = |buffer: &ReplicatedBuffer| -> Result<f64> { Ok(buffer.to_host(0)?.to_f64_vec()[0]) };
             let (loss, grad_norm) = (read(&pair[0])?, read(&pair[1])?);
             let step = self.metrics.rows.last().map_or(0, |row| row.step);
             if !(loss.is_finite() && grad_norm.is_finite()) {
@@ -207,10 +214,10 @@ impl LanguageRun<'_> {
     /// The error of a run whose step `step` (counted from 0) was not finite.
     fn stopped(&self, step: usize, loss: f64) -> Result<Error> {
         let count = self.trainer.model.parameters().len();
-        let parameters: Vec<&Buffer> = self.state[..count].iter().collect();
+        let parameters: Vec<&ReplicatedBuffer> = self.state[..count].iter().collect();
         let tokens = self.batch(step)?;
         let t = self.trainer;
-        let what = diagnose(&t.device, &t.model, &self.config.step, &parameters, &tokens)?;
+        let what = diagnose(&t.devices, &t.model, &self.config.step, &parameters, &tokens)?;
         let reason = format!(
             "stopped at step {}: {what} (loss {loss}); try a smaller learning rate, beta or k, or a longer warm-up",
             step + 1
@@ -242,7 +249,7 @@ impl LanguageRun<'_> {
         Ok(eval_loss)
     }
 
-    fn parameters(&self) -> Vec<&Buffer> {
+    fn parameters(&self) -> Vec<&ReplicatedBuffer> {
         self.state[..self.trainer.model.parameters().len()].iter().collect()
     }
 
@@ -251,8 +258,8 @@ impl LanguageRun<'_> {
         let weights = self.trainer.effective.run(&self.parameters())?;
         let mut sum = 0.0;
         for tokens in &self.validation {
-            let arguments: Vec<&Buffer> = weights.iter().chain([tokens]).collect();
-            sum += self.trainer.loss.run(&arguments)?[0].to_host()?.to_f64_vec()[0];
+            let arguments: Vec<&ReplicatedBuffer> = weights.iter().chain([tokens]).collect();
+            sum += self.trainer.loss.run(&arguments)?[0].to_host(0)?.to_f64_vec()[0];
         }
         Ok(sum / self.validation.len() as f64)
     }
@@ -261,7 +268,7 @@ impl LanguageRun<'_> {
         let Some(program) = &self.trainer.tracked else { return Ok(BTreeMap::new()) };
         let values = program.run(&self.parameters())?;
         let names = program.outputs().map(|(name, _)| name.to_owned());
-        names.zip(&values).map(|(name, value)| Ok((name, value.to_host()?.to_f64_vec()[0]))).collect()
+        names.zip(&values).map(|(name, value)| Ok((name, value.to_host(0)?.to_f64_vec()[0]))).collect()
     }
 
     /// The state as it is now.
@@ -269,7 +276,7 @@ impl LanguageRun<'_> {
         let names: Vec<String> = self.trainer.model.parameters().into_iter().map(|p| p.name).collect();
         let n = names.len();
         let part = |from: usize| -> Result<Weights> {
-            names.iter().zip(&self.state[from..from + n]).map(|(name, b)| Ok((name.clone(), b.to_host()?))).collect()
+            names.iter().zip(&self.state[from..from + n]).map(|(name, b)| Ok((name.clone(), b.to_host(0)?))).collect()
         };
         let (parameters, m, v) = (part(0)?, part(n)?, part(2 * n)?);
         Ok(Checkpoint { step: self.steps, config: self.config.clone(), parameters, m, v })
