@@ -143,9 +143,10 @@ def initial(model: Gpt, seed: int) -> Params:
 
 
 def scale(p: Params, name: str) -> jax.Array:
-    """r c^T, or r of a vector."""
+    """r c^T, or r of a vector. As a product, so that the gradients of r and c are matrix-vector ones, which XLA does
+    faster on a CPU than the sums of r[:, None] * c (a SymExpLin step then takes 1.06 standard ones, not 1.24)."""
     r, c = p[f"{name}.r"], p.get(f"{name}.c")
-    return r if c is None else r[..., :, None] * c[..., None, :]
+    return r if c is None else jnp.einsum("...i,...j->...ij", r, c, precision="highest")
 
 
 def symexplin(p: Params, name: str, sel: Sel) -> jax.Array:
@@ -198,7 +199,8 @@ def block(x: jax.Array, p: Params, model: Gpt) -> jax.Array:
     """Pre-norm attention and GeGLU feed-forward, x (batch, time, width)."""
 
     def linear(name: str, x: jax.Array) -> jax.Array:
-        return x @ p[f"{name}.W"].T.astype(x.dtype) + p[f"{name}.b"].astype(x.dtype)
+        y = x @ p[f"{name}.W"].T.astype(x.dtype)
+        return (y + p[f"{name}.b"]).astype(x.dtype)  # in f32, where the bias gradient's sum is precise, and faster too
 
     h = norm(x, p["norm1"])
     q, k, v = (linear(name, h).reshape(*h.shape[:2], model.heads, -1) for name in "qkv")
