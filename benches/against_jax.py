@@ -9,7 +9,7 @@ omega0, ours `--together` at a time in one program, JAX's one after another; `ca
 `spectrum` the whole default run of the binary against python/spectrum_jax.py.
 
 `gpt` is one training step (loss, gradient, clipping, AdamW) of the transformer of python/transformer_jax.py, d 256, depth 4,
-4 heads, 4 x 256 bytes; `gpt-sel` the same with SymExpLin weights, `-bf16` with bf16 activations, `-bpe` with a vocabulary of 50,257.
+4 heads, 4 x 256 bytes; `gpt-sel` the same with SymExpLin weights, `-bf16` with bf16 activations, `-bpe` with 50,257 tokens.
 `sel-overhead`, `bpe-sel-overhead`, `bf16` and `sel-bf16` time two of those on both sides in one run and print, for each
 side, the ratio of the two: SymExpLin / standard, and bf16 / f32.
 """
