@@ -1,12 +1,17 @@
 """Times the Rust side against JAX in one interleaved run; prints ratios of medians, ours / JAX.
 
-    .venv/bin/python benches/against_jax.py [step] [call] [narrow] [sweep] [spectrum] [--rounds 7] [--together 1]
+    .venv/bin/python benches/against_jax.py [CASE ...] [--rounds 7] [--together 1]
 
 The machine may be shared and noisy, so each round times one and then the other, and only ratios are reported. Both
 sides are warmed up first (compilation is not timed, but for `spectrum`, where whole processes are). `step` is one
 training step of a SIREN, N 256, L 11, batch 16,384, Adam; `narrow` the same with N 16; `sweep` 21 of those with different
 omega0, ours `--together` at a time in one program, JAX's one after another; `call` an empty-handed program of ten small arguments;
 `spectrum` the whole default run of the binary against python/spectrum_jax.py.
+
+`gpt` is one training step (loss, gradient, clipping, AdamW) of the transformer of python/transformer_jax.py, d 256, depth 4,
+4 heads, 4 x 256 bytes; `gpt-sel` the same with SymExpLin weights, `-bf16` with bf16 activations, `-bpe` with 50,257 tokens.
+`sel-overhead`, `bpe-sel-overhead`, `bf16` and `sel-bf16` time two of those on both sides in one run and print, for each
+side, the ratio of the two: SymExpLin / standard, and bf16 / f32.
 """
 
 from __future__ import annotations
@@ -23,6 +28,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REPEATS = {"step": 2, "call": 20_000, "narrow": 64, "sweep": 4}
+REPEATS |= {"gpt": 2, "gpt-sel": 2, "gpt-bf16": 2, "gpt-sel-bf16": 2, "gpt-bpe": 1, "gpt-bpe-sel": 1}
+# Cases whose ratio is reported for each side.
+PAIRS = {
+    "sel-overhead": ("gpt-sel", "gpt"),
+    "bpe-sel-overhead": ("gpt-bpe-sel", "gpt-bpe"),
+    "bf16": ("gpt-bf16", "gpt"),
+    "sel-bf16": ("gpt-sel-bf16", "gpt-sel"),
+}
 
 
 class Side:
@@ -54,27 +67,47 @@ def bench_binary() -> str:
     return next(m["executable"] for m in messages if m.get("target", {}).get("name") == "sides" and m.get("executable"))
 
 
-def report(case: str, ours: list[float], jax: list[float], memory: tuple[float, float]) -> None:
+def report(case: str, ours: list[float], jax: list[float], memory: tuple[float, float], names: str = "ours / JAX") -> None:
     ratios = sorted(a / b for a, b in zip(ours, jax))
     print(
-        f"{case}: ours / JAX = {statistics.median(ours) / statistics.median(jax):.3f} "
+        f"{case}: {names} = {statistics.median(ours) / statistics.median(jax):.3f} "
         f"(per round {ratios[0]:.3f} .. {ratios[-1]:.3f}, {len(ratios)} rounds; medians {statistics.median(ours):.6g} s "
         f"and {statistics.median(jax):.6g} s); peak memory {memory[0]:.0f} MB against {memory[1]:.0f} MB",
         flush=True,
     )
 
 
-def interleaved(case: str, rounds: int, binary: str, together: int) -> None:
-    ours = f"{case}:{together}" if case == "sweep" else case
-    sides = [Side([binary, "--serve", ours]), Side([sys.executable, "python/sides_jax.py", case])]
-    times: tuple[list[float], list[float]] = ([], [])
+def in_turn(commands: list[list[str]], repeats: int, rounds: int) -> tuple[list[list[float]], list[float]]:
+    """Seconds per run in each round, and peak memory in MB, of each command: all are warm before the first round."""
+    sides = [Side(command) for command in commands]
+    times: list[list[float]] = [[] for _ in sides]
     for _ in range(rounds):
         for side, seconds in zip(sides, times):
-            seconds.append(side.ask(str(REPEATS[case])))
+            seconds.append(side.ask(str(repeats)))
     memory = [side.ask("memory") for side in sides]
     for side in sides:
         side.close()
-    report(case, *times, (memory[0], memory[1]))
+    return times, memory
+
+
+def interleaved(case: str, rounds: int, binary: str, together: int) -> None:
+    ours = f"{case}:{together}" if case == "sweep" else case
+    commands = [[binary, "--serve", ours], [sys.executable, "python/sides_jax.py", case]]
+    times, memory = in_turn(commands, REPEATS[case], rounds)
+    report(case, times[0], times[1], (memory[0], memory[1]))
+
+
+def pair(case: str, rounds: int, binary: str) -> None:
+    """The ratio of two cases on our side and on JAX's."""
+    first, second = PAIRS[case]
+    servers = {"ours": [binary, "--serve"], "JAX": [sys.executable, "python/sides_jax.py"]}
+    commands = [[*server, of] for server in servers.values() for of in (first, second)]
+    times, memory = in_turn(commands, REPEATS[first], rounds)
+    for i, side in enumerate(servers):
+        a, b = 2 * i, 2 * i + 1
+        report(f"{case}, {side}", times[a], times[b], (memory[a], memory[b]), f"{first} / {second}")
+    for i, of in enumerate((first, second)):
+        report(of, times[i], times[2 + i], (memory[i], memory[2 + i]))
 
 
 def whole_process(command: list[str]) -> tuple[float, float]:
@@ -104,18 +137,22 @@ def spectrum(rounds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", default=["step", "call", "narrow", "sweep", "spectrum"])
+    known = [*REPEATS, *PAIRS, "spectrum"]
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(known))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--together", type=int, default=1)
     arguments = parser.parse_args()
+    if unknown := set(arguments.cases).difference(known):
+        parser.error(f"unknown case {unknown.pop()}: {', '.join(known)}")
     binary = bench_binary()
-    for case in arguments.cases:
+    paired = {case for pair in PAIRS.values() for case in pair}  # which the pairs report too
+    for case in arguments.cases or [case for case in known if case not in paired]:
         if case == "spectrum":
             spectrum(max(3, arguments.rounds // 2))
-        elif case in REPEATS:
-            interleaved(case, arguments.rounds, binary, arguments.together)
+        elif case in PAIRS:
+            pair(case, arguments.rounds, binary)
         else:
-            parser.error(f"unknown case {case}: step, call, narrow, sweep or spectrum")
+            interleaved(case, arguments.rounds, binary, arguments.together)
 
 
 if __name__ == "__main__":
