@@ -131,7 +131,8 @@ impl Placed<'_> {
             (_, 1) => unlog(part("r")),
             (Pattern::Row, _) => unlog(row()),
             (Pattern::Col, _) => unlog(col()),
-            (Pattern::RowColMult, _) => unlog(row()) * unlog(col()),
+            // As a matrix product: its derivatives by r and c are then products with vectors, not sums over broadcasts.
+            (Pattern::RowColMult, _) => unlog(row()).matmul(&unlog(col())),
             (Pattern::RowColAdd, _) => unlog(row()) + unlog(col()),
             (Pattern::Lora(_), _) => unlog(part("g") + part("A").matmul(&part("B"))),
             (Pattern::Full, _) => unlog(part("f")),
