@@ -48,9 +48,11 @@ impl AdamW {
         let correction = |beta: f64| 1.0 - step.full_like(beta).pow(step);
         let rate = learning_rate / correction(self.beta1);
         let root = correction(self.beta2).rsqrt();
-        let moved = parameter - rate * (&m / (v.sqrt() * root + self.eps));
+        let change = rate * (&m / (v.sqrt() * root + self.eps));
         let shrink = if decay { self.weight_decay } else { 0.0 };
-        let new = if shrink == 0.0 { moved } else { moved - (learning_rate * shrink) * parameter };
+        // Decay and step are added first: the parameter is rounded once.
+        let change = if shrink == 0.0 { change } else { change + (learning_rate * shrink) * parameter };
+        let new = parameter - change;
         (new, AdamState { m, v })
     }
 }

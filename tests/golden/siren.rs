@@ -11,7 +11,7 @@ use sinexp::transform::{fast_sine, grad};
 
 use crate::common::check::close;
 use crate::common::{cpu, evaluate};
-use crate::golden;
+use crate::{golden, relative};
 
 const INITS: [&str; 8] = ["uniform_mm", "cvp26_s0", "cvp26_s1", "sm20", "tanh_pe", "relu", "silu", "gelu"];
 
@@ -44,14 +44,6 @@ fn network(file: &BTreeMap<String, Array>, init: &str, dtype: DType) -> (Siren, 
 fn inputs(weights: &BTreeMap<String, Array>) -> Params {
     let input = |(name, a): (&String, &Array)| (name.clone(), Tensor::parameter(name, Shape::new(a.dtype(), a.dims())));
     weights.iter().map(input).collect()
-}
-
-/// To `tolerance` times the largest expected entry.
-fn relative(what: &str, got: &Array, want: &Array, tolerance: f64) {
-    let want = want.to_f64_vec();
-    let scale = want.iter().fold(0f64, |m, w| m.max(w.abs())).max(f64::MIN_POSITIVE);
-    let shrink = |v: Vec<f64>| v.into_iter().map(|v| v / scale).collect::<Vec<_>>();
-    close(what, &shrink(got.to_f64_vec()), &shrink(want), tolerance);
 }
 
 /// f64: 1e-12, gradients 1e-11. f32: 2e-5 of the tensor's maximum, because omega0 = 82 amplifies the rounding of the

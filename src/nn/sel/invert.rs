@@ -117,33 +117,42 @@ impl Sel {
     /// then bisection.
     fn on_side(&self, point: &Point, target: f64, side: f64) -> Option<f64> {
         let f = |x: f64| self.value(point, side * x) - target;
-        let mut low = 0.0;
         // The limit from this side: with a shift the function jumps at 0.
-        let mut at_low = f(f64::MIN_POSITIVE);
-        if at_low == 0.0 || f(0.0) == 0.0 {
+        let start = f(f64::MIN_POSITIVE);
+        if start == 0.0 || f(0.0) == 0.0 {
             return Some(0.0);
         }
+        // Positive until the root.
+        let left = |x: f64| f(x) * start.signum();
+        let mut low = (0.0, start.abs());
+        let mut before = low;
         let mut high = 1e-9f64;
         loop {
-            let at_high = f(high);
+            let at_high = left(high);
             if !at_high.is_finite() || high > 1e6 {
                 return None;
             }
-            if at_high == 0.0 {
-                return Some(side * high);
-            }
-            if (at_high > 0.0) != (at_low > 0.0) {
+            if at_high <= 0.0 {
                 break;
             }
-            (low, at_low) = (high, at_high);
+            // Where the function turns round, both of its roots may lie between two points of the grid.
+            if low.1 < at_high
+                && low.1 <= before.1
+                && let Some(x) = dip(left, before.0, high)
+            {
+                (low.0, high) = (before.0, x);
+                break;
+            }
+            (before, low) = (low, (high, at_high));
             high *= 1.25;
         }
+        let mut low = low.0;
         for _ in 0..200 {
             let middle = 0.5 * (low + high);
             if middle <= low || middle >= high {
                 break;
             }
-            if (f(middle) > 0.0) == (at_low > 0.0) { low = middle } else { high = middle }
+            if left(middle) > 0.0 { low = middle } else { high = middle }
         }
         let nearer = if f(low).abs() <= f(high).abs() { low } else { high };
         Some(side * nearer)
@@ -181,6 +190,23 @@ impl Sel {
         let finite = candidates.filter(|x| distance(x).is_finite());
         finite.min_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or(0.0)
     }
+}
+
+/// A point between `low` and `high` where `f`, which falls and then rises, is not positive.
+fn dip(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> Option<f64> {
+    for _ in 0..120 {
+        let third = (high - low) / 3.0;
+        let (a, b) = (low + third, high - third);
+        let (at_a, at_b) = (f(a), f(b));
+        if at_a <= 0.0 {
+            return Some(a);
+        }
+        if at_b <= 0.0 {
+            return Some(b);
+        }
+        if at_a < at_b { high = b } else { low = a }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -221,6 +247,21 @@ mod tests {
         let inverse = sel.invert(&target, &[point]).expect("valid");
         assert_eq!(inverse.missing, [0, 2]);
         assert!((sel.value(&point, inverse.raw[1]) - 2.0 * gap).abs() < 1e-12);
+    }
+
+    /// With a steep linear pathway a mismatch weight rises before it falls: both roots lie close to the top.
+    #[test]
+    fn a_weight_near_a_turn_is_found() {
+        let sel = Sel::new(7.5);
+        let point = Point { e: 0.1, l: 1.0, m: 1.0, s: 0.0, n: 0.0 };
+        // The slope of w l - e expm1(beta |w|) is 0 there.
+        let top = (1.0f64 / 0.75).ln() / 7.5;
+        for share in [0.5, 0.9, 0.99, 1.0 - 1e-9] {
+            let target = sel.value(&point, -top * share);
+            let found = sel.invert_point(&point, target).expect("a preimage");
+            assert!((sel.value(&point, found) - target).abs() <= 1e-16, "{share}");
+        }
+        assert!(sel.on_side(&point, 1.001 * sel.value(&point, -top), -1.0).is_none());
     }
 
     #[test]
