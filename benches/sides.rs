@@ -10,10 +10,16 @@ use sinexp::array::{Array, DType};
 use sinexp::error::Result;
 use sinexp::graph::{Program, Shape, Tensor};
 use sinexp::nn::cvp26::Cvp26;
+use sinexp::nn::language_model::{LanguageModel, Start as StartOf};
+use sinexp::nn::parameterization::Standard;
+use sinexp::nn::sel::Sel;
 use sinexp::nn::siren::Siren;
 use sinexp::nn::siren_init::Initialization;
+use sinexp::nn::transformer::Transformer;
+use sinexp::optim::{AdamW, Decay, Schedule};
 use sinexp::random::Key;
 use sinexp::runtime::{Buffer, Device, Executable, tune_allocator};
+use sinexp::train::language::{StepSettings, step_program};
 use sinexp::train::{Start, StepOptions, Trainer, regression_step};
 
 /// What a case does: so many runs.
@@ -25,7 +31,13 @@ fn open(device: &Device, name: &str) -> Result<Case> {
         ("call", _) => call(device),
         ("narrow", _) => sweep(device, 16, 1, 1),
         ("sweep", together) => sweep(device, 16, 21, together.parse().unwrap_or(1)),
-        _ => panic!("unknown case {name}: step, call, narrow, sweep or sweep:RUNS_TOGETHER"),
+        ("gpt", _) => language(device, 256, false, false),
+        ("gpt-sel", _) => language(device, 256, true, false),
+        ("gpt-bf16", _) => language(device, 256, false, true),
+        ("gpt-sel-bf16", _) => language(device, 256, true, true),
+        ("gpt-bpe", _) => language(device, 50257, false, false),
+        ("gpt-bpe-sel", _) => language(device, 50257, true, false),
+        _ => panic!("unknown case {name}: see benches/against_jax.py"),
     }
 }
 
@@ -93,6 +105,40 @@ fn step(device: &Device) -> Result<Case> {
         arguments.push(device.put(&value)?);
     }
     let state = step.outputs.len() - 1;
+    Ok(program(device.compile(&step)?, arguments, state))
+}
+
+/// One training step of a transformer: d 256, depth 4, 4 heads, sequence 256, batch 4; SEL is mismatch at beta 7.5.
+fn language(device: &Device, vocabulary: usize, sel: bool, bf16: bool) -> Result<Case> {
+    let transformer = Transformer { looped: false, ..Transformer::new(vocabulary, 256, 4) };
+    let model = match sel {
+        true => LanguageModel::new(transformer, Sel::new(7.5)),
+        false => LanguageModel::new(transformer, Standard),
+    };
+    let settings = StepSettings {
+        batch: 4,
+        sequence: 256,
+        accumulation: 1,
+        optimizer: AdamW::default(),
+        clip: 1.0,
+        schedule: Schedule { peak: 3e-4, warmup: 250, total: 10_000, decay: Decay::Linear },
+        anneal_steps: 10_000,
+        bf16,
+        replicas: 1,
+    };
+    let step = step_program(&model, &settings)?;
+    let start = model.initial(StartOf::default(), Key::new(0))?;
+    let mut arguments = Vec::new();
+    for (name, shape) in &step.inputs {
+        let value = match (start.get(name), name.as_str()) {
+            (Some(value), _) => value.clone(),
+            (_, "tokens") => Array::from_ndarray(&Key::new(1).randint(&shape.dims, 0, vocabulary as i32)),
+            (_, "finite") => Array::scalar(1f32),
+            _ => Array::full(DType::F32, &shape.dims, 0.0),
+        };
+        arguments.push(device.put(&value)?);
+    }
+    let state = step.outputs.len() - 2;
     Ok(program(device.compile(&step)?, arguments, state))
 }
 

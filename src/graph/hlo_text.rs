@@ -129,7 +129,9 @@ impl Printer {
         };
         match &node.op {
             Op::Parameter { name, .. } => unreachable!("parameter `{name}` is not an input"),
-            Op::Scan { .. } | Op::Call { .. } | Op::StopGradient => unreachable!("{} was not lowered", node.op.name()),
+            Op::Scan { .. } | Op::Call { .. } | Op::Split { .. } | Op::StopGradient => {
+                unreachable!("{} was not lowered", node.op.name())
+            }
             Op::Constant(value) => line(format!("constant({})", literal(value))),
             Op::Iota { dim, .. } => line(format!("iota(), iota_dimension={dim}")),
             Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Clamp | Op::Convert(_) | Op::BitcastConvert(_) => {

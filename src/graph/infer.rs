@@ -183,6 +183,17 @@ pub(super) fn infer(op: &Op, operands: &[Tensor]) -> Shapes {
             signature("the function", function, &x)?;
             Ok(function.output_shapes())
         }
+        Op::Split { dim, parts } => {
+            let size = x[0].dims.get(*dim).copied();
+            ensure!(
+                *parts > 0 && size.is_some_and(|n| n.is_multiple_of(*parts)),
+                "{} does not split into {parts} along {dim}",
+                x[0]
+            );
+            let mut dims = x[0].dims.clone();
+            dims[*dim] /= parts;
+            Ok(vec![x[0].with_dims(&dims); *parts])
+        }
         Op::OptimizationBarrier => Ok(x.into_iter().cloned().collect()),
         Op::RngBitGenerator { shape, .. } => {
             ensure!(
@@ -207,7 +218,7 @@ fn arity(op: &Op) -> Option<usize> {
         Op::Unary(_) | Op::Convert(_) | Op::BitcastConvert(_) | Op::StopGradient => 1,
         Op::BroadcastInDim { .. } | Op::Reshape { .. } | Op::Transpose { .. } | Op::Reverse { .. } => 1,
         Op::Slice { .. } | Op::Reduce { .. } | Op::ArgReduce { .. } | Op::ReduceWindow { .. } => 1,
-        Op::RngBitGenerator { .. } | Op::AllReduce { .. } => 1,
+        Op::RngBitGenerator { .. } | Op::AllReduce { .. } | Op::Split { .. } => 1,
         Op::Binary(_) | Op::Compare(_) | Op::Pad { .. } | Op::DotGeneral { .. } | Op::Gather { .. } => 2,
         Op::Select | Op::Clamp | Op::Scatter { .. } => 3,
         Op::Concatenate { .. } | Op::DynamicSlice { .. } | Op::DynamicUpdateSlice | Op::Sort { .. } => return None,

@@ -311,6 +311,14 @@ pub enum Op {
         /// Plain, or rematerialised in the reverse pass.
         kind: CallKind,
     },
+    /// Equal parts along a dimension, one result each: `lax.split`, whose transpose is one concatenation instead of a sum
+    /// of padded slices.
+    Split {
+        /// The dimension.
+        dim: usize,
+        /// How many.
+        parts: usize,
+    },
     /// The identity on all operands that XLA does not move computations across.
     OptimizationBarrier,
     /// `(state u64[2 or 3]) -> (new state, bits)`.
@@ -371,6 +379,7 @@ impl Op {
             Op::Scan { .. } => "scan",
             Op::Conditional { .. } => "conditional",
             Op::Call { .. } => "call",
+            Op::Split { .. } => "split",
             Op::OptimizationBarrier => "opt-barrier",
             Op::RngBitGenerator { .. } => "rng-bit-generator",
             Op::AllReduce { .. } => "all-reduce",

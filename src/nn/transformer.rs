@@ -124,12 +124,12 @@ impl Transformer {
     pub fn logits(&self, weights: &Params, tokens: &Tensor, activations: DType) -> Tensor {
         let (batch, sequence) = (tokens.dims()[0], tokens.dims()[1]);
         let precise = weights["emb"].dtype();
-        // Matrices and biases become activations' type once, before the loop.
+        // Matrices become activations' type once, before the loop.
         let cast: Params = weights
             .iter()
             .map(|(name, w)| {
-                let low = !name.contains("norm") && !name.ends_with("qn") && !name.ends_with("kn");
-                (name.clone(), if low { w.convert(activations) } else { w.clone() })
+                let matrix = name.ends_with(".W") || name == "emb" || name == "head";
+                (name.clone(), if matrix { w.convert(activations) } else { w.clone() })
             })
             .collect();
         let rope = name_scope("rope", || Rope::new(sequence, self.head_dim(), precise));
@@ -151,8 +151,9 @@ impl Transformer {
                 scan(&[h], &stacks, None, false, |c, s| (vec![block(&c[0], s)], vec![])).0.remove(0)
             });
         } else {
+            let unstacked: Vec<Vec<Tensor>> = stacks.iter().map(|t| t.split(self.depth, 0)).collect();
             for i in 0..self.depth {
-                let slices: Vec<Tensor> = stacks.iter().map(|t| t.index_in_dim(0, i)).collect();
+                let slices: Vec<Tensor> = unstacked.iter().map(|blocks| blocks[i].squeeze(0)).collect();
                 h = name_scope(&format!("blocks/{i}"), || block(&h, &slices));
             }
         }
@@ -221,10 +222,11 @@ pub fn hidden_for_width(width: usize) -> usize {
     ((8.0 / 3.0 * width as f64 / 64.0).round() as usize).max(1) * 64
 }
 
-/// x W^T + b over the last dimension.
+/// x W^T + b over the last dimension; the sum is in the bias's type.
 fn linear(x: &Tensor, w: &Tensor, b: &Tensor) -> Tensor {
-    let product = x.tensordot(w, &[x.rank() - 1], &[1]);
-    product + b
+    let dims = DotDims { lhs_contract: vec![x.rank() - 1], rhs_contract: vec![1], ..DotDims::default() };
+    let product = x.dot_general(w, dims, Precision::Default, b.dtype());
+    (product + b).convert(x.dtype())
 }
 
 /// `x / sqrt(mean(x^2) + 1e-6) * gain` over the last dimension, computed in the gain's type.

@@ -63,9 +63,11 @@ fn jvp_rule(node: &Arc<Node>, t: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>
             one(t[0].as_ref().filter(|_| dtype.is_float() && x[0].dtype().is_float()).map(|t| t.convert(*dtype)))
         }
         // Linear in their first operand, or in all.
-        Op::BroadcastInDim { .. } | Op::Reshape { .. } | Op::Transpose { .. } | Op::Reverse { .. } => {
-            linear(with_values(node, t))
-        }
+        Op::BroadcastInDim { .. }
+        | Op::Reshape { .. }
+        | Op::Transpose { .. }
+        | Op::Reverse { .. }
+        | Op::Split { .. } => linear(with_values(node, t)),
         Op::Slice { .. } | Op::Gather { .. } | Op::DynamicSlice { .. } => match &t[0] {
             Some(t0) => linear([std::slice::from_ref(t0), &x[1..]].concat()),
             None => one(None),

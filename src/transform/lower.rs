@@ -2,6 +2,7 @@
 //!
 //! * `scan` becomes `while` with a counter, reading and writing one slice per step;
 //! * scans over the same operands with the same body inputs become one (see [`super::control`]);
+//! * `split` becomes slices;
 //! * calls are put in place; `stop_gradient` disappears.
 
 use std::collections::HashMap;
@@ -20,6 +21,11 @@ pub fn lower(outputs: &[Tensor]) -> Vec<Tensor> {
         let changed = operands.iter().zip(&node.operands).any(|(a, b)| a.key() != b.key());
         let results = in_scope(node.scope.clone(), || match &node.op {
             Op::StopGradient => Some(operands.clone()),
+            Op::Split { dim, parts } => {
+                let size = operands[0].dims()[*dim] / parts;
+                let part = |i: usize| operands[0].slice_in_dim(*dim, i * size, (i + 1) * size);
+                Some((0..*parts).map(part).collect())
+            }
             Op::Call { function, .. } => Some(lowered(function).inline(&operands)),
             Op::Scan { body, consts, carry, length, reverse } => {
                 if env.contains_key(&(node.id, 0)) {

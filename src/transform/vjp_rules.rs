@@ -110,6 +110,10 @@ pub(super) fn vjp_rule(node: &Arc<Node>, cts: &[Option<Tensor>], below: &[bool])
             let back = x[0].sort_order(*dim, *descending).argsort(*dim);
             Ok(cts.iter().map(|ct| ct.as_ref().map(|ct| ct.take_along_axis(&back, *dim))).collect())
         }
+        Op::Split { dim, .. } => {
+            let parts: Vec<Tensor> = y.iter().zip(cts).map(|(y, ct)| dense(y, ct)).collect();
+            one(concatenate(&parts, *dim))
+        }
         Op::OptimizationBarrier => {
             let dense: Vec<Tensor> =
                 y.iter().zip(cts).filter(|(y, _)| y.dtype().is_float()).map(|(y, ct)| dense(y, ct)).collect();

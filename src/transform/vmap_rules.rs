@@ -42,6 +42,7 @@ pub(super) fn vmap_rule(node: &Arc<Node>, b: &[Option<Tensor>], size: usize) -> 
             &[&[size], &limit[..]].concat(),
             &[&[1], &stride[..]].concat(),
         )),
+        Op::Split { dim, parts } => apply(Op::Split { dim: dim + 1, parts: *parts }, vec![full(0)]),
         Op::Pad { config } => {
             let config = [&[Padding::default()], &config[..]].concat();
             match &b[1] {

@@ -13,6 +13,10 @@ use crate::nn::transformer::Transformer;
 use crate::optim::{AdamW, Decay, Schedule};
 use crate::train::language::{LanguageConfig, Projection, StepSettings};
 
+/// Deepest model whose blocks are printed one after another: on CPU that runs a little faster than a loop, whose stacks
+/// are copied, but compiling takes longer with every block, and rematerialisation saves memory in a loop only.
+const UNROLLED_DEPTH: usize = 6;
+
 /// What a preset settles and the command line can change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LanguageSizes {
@@ -57,7 +61,7 @@ impl LanguageSizes {
             sequence: 128,
             batch: 8,
             accumulation: 1,
-            steps: 3000,
+            steps: 2000,
             warmup: 250,
             learning_rate: 1e-3,
             tokenizer: Tokenizer::Bytes,
@@ -188,9 +192,10 @@ pub struct LanguageArguments {
     /// Computes each block again in the reverse pass instead of keeping its values
     #[arg(long, value_name = "BOOL")]
     pub remat: Option<bool>,
-    /// Prints blocks one after another instead of looping over them
-    #[arg(long)]
-    pub unrolled: bool,
+    /// Loops over stacked blocks (true) or prints them one after another [default: loops from depth 7 on, and where
+    /// blocks are computed again]
+    #[arg(long, value_name = "BOOL")]
+    pub looped: Option<bool>,
     /// The output head is the embedding
     #[arg(long)]
     pub tied: bool,
@@ -245,7 +250,7 @@ impl LanguageArguments {
         let mut transformer = Transformer::new(data.tokenizer().vocabulary(), sizes.width, sizes.depth);
         transformer.heads = self.heads.unwrap_or((sizes.width / sizes.head_dim.max(1)).max(1));
         transformer.tied = self.tied;
-        transformer.looped = !self.unrolled;
+        transformer.looped = self.looped.unwrap_or(sizes.depth > UNROLLED_DEPTH || sizes.remat);
         transformer.remat = sizes.remat;
         let target = if self.xavier_normal { Target::XavierNormal } else { Target::XavierUniform };
         let step = StepSettings {

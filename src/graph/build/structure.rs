@@ -158,9 +158,7 @@ impl Tensor {
     /// Split into equal parts along `dim`, as `jnp.split`.
     #[track_caller]
     pub fn split(&self, parts: usize, dim: usize) -> Vec<Tensor> {
-        let size = self.dims()[dim];
-        assert!(parts > 0 && size.is_multiple_of(parts), "{} does not split into {parts} along {dim}", self.shape());
-        (0..parts).map(|i| self.slice_in_dim(dim, i * size / parts, (i + 1) * size / parts)).collect()
+        Tensor::apply(Op::Split { dim, parts }, vec![self.clone()])
     }
 
     /// Padded with the scalar `value`; negative edges crop, as `lax.pad`.
