@@ -158,7 +158,8 @@ def symexplin(p: Params, name: str, sel: Sel) -> jax.Array:
     if f"{name}.n.c" in p:
         e = e * jnp.exp(-p[f"{name}.n.c"])[..., None, :]
     elif f"{name}.n.g" in p:
-        e = e * jnp.exp(-p[f"{name}.n.g"])
+        # One number per bias, () or [1]; stacked, one per block.
+        e = e * jnp.exp(-p[f"{name}.n.g"].reshape(w.shape[:-1] + (1,)))
     sum = e * jnp.expm1(a) + w * scale(p, f"{name}.l")
     effective = jnp.where(w >= 0, sum, -sum)
     return effective + p[f"{name}.d.A"] @ p[f"{name}.d.B"] if f"{name}.d.A" in p else effective
