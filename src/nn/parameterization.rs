@@ -39,6 +39,48 @@ impl Leaf {
 }
 
 /// A map from leaves to weights: matrices `[d_out, d_in]` or bias vectors `[d_out]`.
+///
+/// All that weight normalisation needs, w = g v / |v| by rows:
+///
+/// ```
+/// use ndarray::{ArrayD, Axis};
+/// use sinexp::error::Result;
+/// use sinexp::graph::Tensor;
+/// use sinexp::nn::parameterization::{Leaf, LeafValues, Parameterization};
+/// use sinexp::nn::{language_model::LanguageModel, siren::Params, transformer::Transformer};
+/// use sinexp::random::Key;
+///
+/// #[derive(Debug)]
+/// struct WeightNorm;
+///
+/// impl Parameterization for WeightNorm {
+///     fn leaves(&self, dims: &[usize]) -> Vec<Leaf> {
+///         match dims {
+///             [_] => vec![Leaf::new("", dims)], // a bias as it is
+///             _ => vec![Leaf::new("v", dims), Leaf { decay: false, ..Leaf::new("g", &dims[..1]) }],
+///         }
+///     }
+///
+///     fn weight(&self, dims: &[usize], leaves: &Params) -> Tensor {
+///         if dims.len() == 1 {
+///             return leaves[""].clone();
+///         }
+///         let v = &leaves["v"];
+///         v / v.norm(&[1]).expand_dims(1) * leaves["g"].expand_dims(1)
+///     }
+///
+///     fn initial(&self, target: &ArrayD<f64>, _key: Key) -> Result<LeafValues> {
+///         if target.ndim() == 1 {
+///             return Ok([(String::new(), target.clone())].into());
+///         }
+///         let norms = target.mapv(|x| x * x).sum_axis(Axis(1)).mapv(f64::sqrt);
+///         Ok([("v".to_owned(), target.clone()), ("g".to_owned(), norms)].into())
+///     }
+/// }
+///
+/// let model = LanguageModel::new(Transformer::new(256, 64, 2), WeightNorm);
+/// assert!(model.parameters().iter().any(|p| p.name == "blocks.q.W.g" && p.dims == [2, 64] && !p.decay));
+/// ```
 pub trait Parameterization: fmt::Debug + Send + Sync {
     /// The leaves of a weight of these dimensions.
     fn leaves(&self, dims: &[usize]) -> Vec<Leaf>;
