@@ -103,8 +103,14 @@ impl LanguageRuns {
         let mut run = match checkpoint::list(&folder).is_empty() {
             true => trainer.start(data, config.seed)?,
             false => {
-                let from = Checkpoint::newest(&folder)?;
-                let metrics = Metrics::read(&folder, from.step)?;
+                let from = Checkpoint::newest(&folder).map_err(|error| match error {
+                    Error::File { path, reason } => Error::file(
+                        path,
+                        format!("{reason}; without the folder of this run, {}, it begins anew", folder.display()),
+                    ),
+                    other => other,
+                })?;
+                let metrics = Metrics::read(&folder, Some(from.step))?;
                 trainer.resume(data, from, metrics)?
             }
         };
@@ -145,7 +151,7 @@ impl LanguageRuns {
         if record["finished"] != true {
             return Ok(None);
         }
-        let metrics = Metrics::read(&folder, usize::MAX)?;
+        let metrics = Metrics::read(&folder, None)?;
         Ok(Some(LanguageOutcome { metrics, stopped: record["stopped"].as_str().map(str::to_owned) }))
     }
 

@@ -34,10 +34,10 @@ pub struct SelArguments {
     #[arg(long, value_name = "PATTERN")]
     pub pattern_s: Option<Pattern>,
     /// Value of n at the start
-    #[arg(long, value_name = "N", default_value_t = 0.0)]
+    #[arg(long, value_name = "N", default_value_t = 0.0, requires = "pattern_n")]
     pub n0: f64,
     /// Value of s at the start
-    #[arg(long, value_name = "S", default_value_t = 0.0)]
+    #[arg(long, value_name = "S", default_value_t = 0.0, requires = "pattern_s")]
     pub s0: f64,
     /// Adds the residual A B with this rank
     #[arg(long, value_name = "RANK")]
@@ -79,6 +79,9 @@ impl SelArguments {
         if self.mode == "standard" {
             return Ok(Projection::Standard);
         }
+        if width == 0 {
+            return Err(Error::argument("--width", width, "expected at least 1"));
+        }
         let mode: Mode = self.mode.parse().map_err(|_| {
             let names: Vec<&str> = Mode::ALL.iter().map(|m| m.id()).collect();
             Error::argument("--mode", &self.mode, format!("expected standard, {}", names.join(", ")))
@@ -104,7 +107,13 @@ impl SelArguments {
             residual: self.residual.map(|rank| Residual { rank, multiplier: self.k_delta }),
             positive_at_zero: true,
         };
-        sel.check()?;
+        sel.check().map_err(|error| match error {
+            Error::Argument { name, value, reason } => {
+                let option = if name == "shift" { "pattern-s" } else { &name };
+                Error::argument(format!("--{option}"), value, reason)
+            }
+            other => other,
+        })?;
         Ok(Projection::Sel(sel))
     }
 }
