@@ -1,5 +1,6 @@
 //! `sel train`.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -11,11 +12,14 @@ use sinexp::data::text::Dataset;
 use sinexp::error::Error;
 use sinexp::experiment::language::{DataArguments, LanguageArguments, LanguageSizes, SelArguments};
 use sinexp::files::ensure_writable_folder;
-use sinexp::random::Key;
 use sinexp::runtime::{DeviceGroup, DeviceOptions, set_verbose};
 use sinexp::train::language::{
     Checkpoint, LanguageConfig, LanguageTrainer, Metrics, Outcome, Saving, checkpoint, metrics, train,
 };
+
+const DEVICE: &str = "cpu";
+const CHECKPOINT_EVERY: &str = "500";
+const KEEP: &str = "2";
 
 /// Trains a transformer on text. Its folder holds run.json, metrics.parquet and checkpoints.
 ///
@@ -41,13 +45,13 @@ pub struct Arguments {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    #[arg(long, value_name = "DEVICE", default_value = DEVICE)]
     device: String,
     /// Updates between checkpoints
-    #[arg(long, value_name = "COUNT", default_value_t = 500)]
+    #[arg(long, value_name = "COUNT", default_value = CHECKPOINT_EVERY)]
     checkpoint_every: usize,
     /// Checkpoints that are kept
-    #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value = KEEP, value_parser = clap::value_parser!(u16).range(1..))]
     keep: u16,
     /// Shows XLA's own messages
     #[arg(short, long)]
@@ -100,19 +104,18 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         ));
         return Ok(());
     }
-    // Whether the splits have room for a sequence, before anything is compiled.
-    data.batch(Key::new(0), 0, 1, config.step.sequence)?;
-    data.validation_batches(1, config.step.sequence, 1)?;
-    ensure_writable_folder(folder)?;
+    config.check_data(&data)?;
     let devices = DeviceGroup::open(&arguments.device, config.step.replicas, &DeviceOptions::default())?;
+    ensure_writable_folder(folder)?;
     let mut record = RunRecord::new("sel train", config.seed, &devices.device().describe());
     record.set("config", json!(config));
     record.set("data", json!(data.description()));
     let path = record.write(folder)?;
 
-    let trainer = LanguageTrainer::new(&devices, &config)?;
     let begun = from.as_ref().map_or(0, |checkpoint| checkpoint.step);
-    say(&introduction(&config, &trainer, begun));
+    say(&introduction(&config, begun));
+    let trainer = LanguageTrainer::new(&devices, &config)?;
+    say(&format!("compiled in {:.1} s", trainer.compile_time().as_secs_f64()));
     let mut run = match from {
         Some(checkpoint) => trainer.resume(&data, checkpoint, metrics)?,
         None => trainer.start(&data, config.seed)?,
@@ -151,7 +154,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 fn stopped(step: usize, folder: &Path, arguments: &Arguments) -> String {
     let mut words = vec![format!("sel train --resume --out {}", folder.display())];
     words.extend(arguments.data.corpus.as_ref().map(|path| format!("--corpus {}", path.display())));
-    words.extend(Some(&arguments.device).filter(|device| *device != "cpu").map(|device| format!("--device {device}")));
+    let unusual = |name: &str, value: &dyn Display, default: &str| {
+        Some(value.to_string()).filter(|value| value != default).map(|value| format!("--{name} {value}"))
+    };
+    words.extend(unusual("device", &arguments.device, DEVICE));
+    words.extend(unusual("checkpoint-every", &arguments.checkpoint_every, CHECKPOINT_EVERY));
+    words.extend(unusual("keep", &arguments.keep, KEEP));
     format!("stopped after step {step}; go on with: {}", words.join(" "))
 }
 
@@ -201,12 +209,12 @@ fn first_difference(name: &str, a: &Value, b: &Value) -> Option<(String, String,
     }
 }
 
-fn introduction(config: &LanguageConfig, trainer: &LanguageTrainer, begun: usize) -> String {
+fn introduction(config: &LanguageConfig, begun: usize) -> String {
     let t = &config.transformer;
-    let trained: usize = trainer.model().parameters().iter().map(|p| p.dims.iter().product::<usize>()).sum();
+    let trained: usize = config.model().parameters().iter().map(|p| p.dims.iter().product::<usize>()).sum();
     let from = if begun > 0 { format!(", from step {begun}") } else { String::new() };
     format!(
-        "width {}, depth {}, {} heads, {} weights, {trained} trained numbers; {} tokens a step, {} steps{from}; {} of {}; compiled in {:.1} s",
+        "width {}, depth {}, {} heads, {} weights, {trained} trained numbers; {} tokens a step, {} steps{from}; {} of {}",
         t.width,
         t.depth,
         t.heads,
@@ -214,7 +222,6 @@ fn introduction(config: &LanguageConfig, trainer: &LanguageTrainer, begun: usize
         config.step.tokens_per_step(),
         config.steps(),
         config.tokenizer,
-        config.corpus,
-        trainer.compile_time().as_secs_f64()
+        config.corpus
     )
 }

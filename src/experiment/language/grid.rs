@@ -192,6 +192,9 @@ impl GridArguments {
             for variant in variants {
                 for seed in &cells.seeds {
                     configs.push(self.config(&base, (width, depth), *variant, *seed, &data)?);
+                    if configs.len() == 1 {
+                        configs[0].check_data(&data)?; // all have the same sequence
+                    }
                 }
             }
         }

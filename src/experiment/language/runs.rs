@@ -114,14 +114,14 @@ impl LanguageRuns {
                 trainer.resume(data, from, metrics)?
             }
         };
-        let name = format!("{label}, {}, step", in_words(config));
+        let name = format!("{label}, {}:", in_words(config));
         let mut progress = Progress::new(name, (config.steps() - run.steps()) as u64);
         let mut eval = String::new();
-        let outcome = train(&mut run, &folder, self.saving, &self.stop, |_, row| {
+        let outcome = train(&mut run, &folder, self.saving, &self.stop, |run, row| {
             if let Some(loss) = row.and_then(|row| row.eval_loss) {
-                eval = format!("eval loss {loss:.4}");
+                eval = format!(", eval loss {loss:.4}");
             }
-            progress.step(&eval);
+            progress.step(&format!("step {}/{}{eval}", run.steps(), config.steps()));
         });
         drop(progress);
         match outcome {

@@ -107,13 +107,7 @@ impl SelArguments {
             residual: self.residual.map(|rank| Residual { rank, multiplier: self.k_delta }),
             positive_at_zero: true,
         };
-        sel.check().map_err(|error| match error {
-            Error::Argument { name, value, reason } => {
-                let option = if name == "shift" { "pattern-s" } else { &name };
-                Error::argument(format!("--{option}"), value, reason)
-            }
-            other => other,
-        })?;
+        sel.check()?;
         Ok(Projection::Sel(sel))
     }
 }

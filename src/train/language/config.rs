@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::step::StepSettings;
+use crate::data::text::Dataset;
 use crate::error::{Error, Result};
 use crate::nn::language_model::{LanguageModel, Start};
 use crate::nn::parameterization::Standard;
 use crate::nn::sel::Sel;
 use crate::nn::transformer::Transformer;
+use crate::random::Key;
 
 /// How projections are stored.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -54,6 +56,14 @@ impl LanguageConfig {
             Projection::Standard => LanguageModel::new(self.transformer.clone(), Standard),
             Projection::Sel(sel) => LanguageModel::new(self.transformer.clone(), sel.clone()),
         }
+    }
+
+    /// Whether both splits of `data` have room for a sequence.
+    ///
+    /// **Errors** name the one that does not.
+    pub fn check_data(&self, data: &Dataset) -> Result<()> {
+        data.batch(Key::new(0), 0, 1, self.step.sequence)?;
+        data.validation_batches(1, self.step.sequence, 1).map(|_| ())
     }
 
     /// Whether sizes and choices make sense together.
