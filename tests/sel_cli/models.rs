@@ -29,7 +29,7 @@ fn metrics_have_what_was_measured_and_null_elsewhere() {
         assert_eq!(metrics.column(name).expect("a column").null_count(), (0..=300).filter(|s| !at(*s)).count());
         values
     };
-    let evaluated = |step: usize| step % 60 == 0;
+    let evaluated = |step: usize| step.is_multiple_of(60);
     let losses = measured("loss", &|step| step > 0);
     measured("grad_norm", &|step| step > 0);
     let rates = measured("learning_rate", &|step| step > 0);

@@ -192,9 +192,6 @@ impl GridArguments {
             for variant in variants {
                 for seed in &cells.seeds {
                     configs.push(self.config(&base, (width, depth), *variant, *seed, &data)?);
-                    if configs.len() == 1 {
-                        configs[0].check_data(&data)?; // all have the same sequence
-                    }
                 }
             }
         }
@@ -204,6 +201,7 @@ impl GridArguments {
                 return Ok(None);
             }
         }
+        configs[0].check_data(&data)?; // all have the same sequence
         let preset_name = self.preset().name();
         let folder = self.out.clone().unwrap_or_else(|| Path::new("figures").join(name).join(preset_name));
         let runs = self.runs.clone().unwrap_or_else(|| Path::new("runs/sel-grid").join(preset_name));

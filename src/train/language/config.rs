@@ -14,6 +14,7 @@ use crate::random::Key;
 /// How projections are stored.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant)] // one per run
 pub enum Projection {
     /// As they are: the baseline.
     Standard,
