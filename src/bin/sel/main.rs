@@ -11,7 +11,7 @@ use sinexp::runtime::tune_allocator;
 
 /// Transformers whose projections are stored through the symmetric-exponential and linear transform (SEL).
 #[derive(Parser, Debug)]
-#[command(name = "sel", version, allow_negative_numbers = true)]
+#[command(name = "sel", version)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -1,11 +1,14 @@
 //! `sel train`.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use clap::Args;
-use serde_json::json;
+use clap::parser::ValueSource;
+use clap::{Args, CommandFactory};
+use serde_json::{Value, json};
 use sinexp::cli::{Progress, RunRecord, say, stop_on_signal};
+use sinexp::data::text::Dataset;
 use sinexp::error::Error;
 use sinexp::experiment::language::{DataArguments, LanguageArguments, LanguageSizes, SelArguments};
 use sinexp::files::ensure_writable_folder;
@@ -14,16 +17,21 @@ use sinexp::train::language::{
     Checkpoint, LanguageConfig, LanguageTrainer, Metrics, Outcome, Saving, checkpoint, metrics, train,
 };
 
+const DEVICE: &str = "cpu";
+const CHECKPOINT_EVERY: &str = "500";
+const KEEP: &str = "2";
+
 /// Trains a transformer on text. Its folder holds run.json, metrics.parquet and checkpoints.
 ///
 /// Ctrl-C finishes the step, writes a checkpoint and exits with 130; a second one exits at once. `--resume` goes on from
-/// the newest checkpoint of the folder, or from the one given, with the options that the run was begun with; on CPU the
-/// numbers are the same bits as those of a run that was never stopped.
+/// the newest checkpoint of the folder, or from the one given, with the options that the run was begun with; they may be
+/// given again, but not others. On CPU the numbers are the same bits as those of a run that was never stopped.
 #[derive(Args, Debug)]
+#[command(allow_negative_numbers = true)]
 pub struct Arguments {
-    /// Folder of the run; made if need be
-    #[arg(long, value_name = "FOLDER", default_value = "runs/sel")]
-    out: PathBuf,
+    /// Folder of the run; made if need be [default: that of the checkpoint given to --resume, or else runs/sel]
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
     /// Goes on from the newest checkpoint in the folder, or from this one
     #[arg(long, value_name = "CHECKPOINT", num_args = 0..=1)]
     resume: Option<Option<PathBuf>>,
@@ -37,13 +45,13 @@ pub struct Arguments {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    #[arg(long, value_name = "DEVICE", default_value = DEVICE)]
     device: String,
     /// Updates between checkpoints
-    #[arg(long, value_name = "COUNT", default_value_t = 500)]
+    #[arg(long, value_name = "COUNT", default_value = CHECKPOINT_EVERY)]
     checkpoint_every: usize,
     /// Checkpoints that are kept
-    #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value = KEEP, value_parser = clap::value_parser!(u16).range(1..))]
     keep: u16,
     /// Shows XLA's own messages
     #[arg(short, long)]
@@ -52,55 +60,78 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     set_verbose(arguments.verbose);
-    let folder = &arguments.out;
+    let given = arguments.resume.as_ref().and_then(Option::as_deref);
+    let given = given.map(|path| path.canonicalize().unwrap_or(path.to_owned()));
+    let home = given.as_deref().and_then(checkpoint::run_of);
+    let folder = arguments.out.as_deref().or(home).unwrap_or(Path::new("runs/sel"));
     let from = match &arguments.resume {
         None => None,
         Some(None) => Some(Checkpoint::newest(folder)?),
         Some(Some(path)) => Some(Checkpoint::read(path)?),
     };
-    if from.is_none() && !checkpoint::list(folder).is_empty() {
+    let same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
+    let elsewhere = given.is_some() && home.is_none_or(|run| !same(run, folder));
+    if (from.is_none() || elsewhere) && !checkpoint::list(folder).is_empty() {
         let reason = "holds a run already: --resume goes on with it, another --out begins a new one";
         return Err(Error::file(folder, reason).into());
     }
-    ensure_writable_folder(folder)?;
     let sizes = arguments.language.sizes(LanguageSizes::of(arguments.language.preset));
     let tokenizer = match &from {
         Some(checkpoint) => checkpoint.config.tokenizer.parse()?,
         None => sizes.tokenizer,
     };
     let data = arguments.data.dataset(tokenizer)?;
+    let asked = || arguments.language.config(&sizes, arguments.sel.projection(sizes.width)?, arguments.seed, &data);
     let config = match &from {
-        Some(checkpoint) => resumed(checkpoint, &data.description().corpus_sha256)?,
-        None => arguments.language.config(&sizes, arguments.sel.projection(sizes.width)?, arguments.seed, &data)?,
+        Some(checkpoint) => {
+            let config = resumed(checkpoint, &data)?;
+            if settles_the_run() {
+                differing(&config, &asked()?)?;
+            }
+            config
+        }
+        None => asked()?,
     };
+    let metrics = match &from {
+        Some(checkpoint) => Metrics::read(home.filter(|_| elsewhere).unwrap_or(folder), Some(checkpoint.step))?,
+        None => Metrics::default(),
+    };
+    if let (Some(loss), true) = (metrics.final_eval_loss(), from.as_ref().is_some_and(|c| c.step >= config.steps())) {
+        say(&format!(
+            "The run in {} is complete: eval loss {loss:.4} after {} steps",
+            folder.display(),
+            config.steps()
+        ));
+        return Ok(());
+    }
+    config.check_data(&data)?;
     let devices = DeviceGroup::open(&arguments.device, config.step.replicas, &DeviceOptions::default())?;
+    ensure_writable_folder(folder)?;
     let mut record = RunRecord::new("sel train", config.seed, &devices.device().describe());
     record.set("config", json!(config));
-    record.set("preset", json!(arguments.language.preset.name()));
     record.set("data", json!(data.description()));
     let path = record.write(folder)?;
 
-    let trainer = LanguageTrainer::new(&devices, &config)?;
     let begun = from.as_ref().map_or(0, |checkpoint| checkpoint.step);
-    say(&introduction(&config, &trainer, begun));
+    say(&introduction(&config, begun));
+    let trainer = LanguageTrainer::new(&devices, &config)?;
+    say(&format!("compiled in {:.1} s", trainer.compile_time().as_secs_f64()));
     let mut run = match from {
-        Some(checkpoint) => {
-            let metrics = Metrics::read(folder, checkpoint.step)?;
-            trainer.resume(&data, checkpoint, metrics)?
-        }
+        Some(checkpoint) => trainer.resume(&data, checkpoint, metrics)?,
         None => trainer.start(&data, config.seed)?,
     };
     let stop = stop_on_signal()?;
-    let mut progress = Progress::new("step", (config.steps() - begun) as u64);
+    let mut progress = Progress::new("train", (config.steps() - begun) as u64);
     let saving = Saving { every: arguments.checkpoint_every, keep: usize::from(arguments.keep) };
     let mut eval = String::new();
-    let outcome = train(&mut run, folder, saving, &stop, |_, row| {
-        if let Some(row) = row {
-            if let Some(loss) = row.eval_loss {
-                eval = format!(", eval {loss:.4}");
-            }
-            progress.step(&format!("loss {:.4}{eval}", row.loss));
+    let outcome = train(&mut run, folder, saving, &stop, |run, row| {
+        if let Some(loss) = row.and_then(|row| row.eval_loss) {
+            eval = format!(", eval loss {loss:.4}");
         }
+        // Losses are read in groups: the newest may be some steps old.
+        let loss = row.map(|row| row.loss).filter(|loss| !loss.is_nan());
+        let loss = loss.map_or(String::new(), |loss| format!(", loss {loss:.4}"));
+        progress.step(&format!("step {}/{}{loss}{eval}", run.steps(), config.steps()));
     });
     drop(progress);
     let outcome = outcome?;
@@ -115,34 +146,75 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             say(&format!("eval loss {loss:.4} after {} steps\nWritten to {}", run.steps(), folder.display()));
             Ok(())
         }
-        Outcome::Stopped => Err(Error::Interrupted(stopped(run.steps(), folder)).into()),
+        Outcome::Stopped => Err(Error::Interrupted(stopped(run.steps(), folder, arguments)).into()),
     }
 }
 
-fn stopped(step: usize, folder: &Path) -> String {
-    format!("stopped after step {step}; go on with: sel train --resume --out {}", folder.display())
+/// Where it stopped, and the command that goes on.
+fn stopped(step: usize, folder: &Path, arguments: &Arguments) -> String {
+    let mut words = vec![format!("sel train --resume --out {}", folder.display())];
+    words.extend(arguments.data.corpus.as_ref().map(|path| format!("--corpus {}", path.display())));
+    let unusual = |name: &str, value: &dyn Display, default: &str| {
+        Some(value.to_string()).filter(|value| value != default).map(|value| format!("--{name} {value}"))
+    };
+    words.extend(unusual("device", &arguments.device, DEVICE));
+    words.extend(unusual("checkpoint-every", &arguments.checkpoint_every, CHECKPOINT_EVERY));
+    words.extend(unusual("keep", &arguments.keep, KEEP));
+    format!("stopped after step {step}; go on with: {}", words.join(" "))
 }
 
-/// The run of a checkpoint, which needs the text that it was begun with.
-fn resumed(checkpoint: &Checkpoint, corpus: &str) -> Result<LanguageConfig> {
+/// The run of a checkpoint, which needs the tokens that it was begun with.
+fn resumed(checkpoint: &Checkpoint, data: &Dataset) -> Result<LanguageConfig> {
     let config = checkpoint.config.clone();
-    if !config.corpus.ends_with(&corpus[..12]) {
-        let reason = format!("another text than the run was begun with ({})", config.corpus);
-        return Err(Error::argument("--corpus", &corpus[..12], reason).into());
+    let given = &data.description().corpus_sha256[..12];
+    if !config.corpus.ends_with(given) {
+        let (name, wanted) = (data.corpus(), &config.corpus);
+        let reason = format!("another text (sha256 {given}) than the run was begun with, {wanted}; give that one");
+        return Err(Error::argument("--corpus", name, reason).into());
     }
-    if checkpoint.step >= config.steps() {
-        let reason = format!("the run is complete: all {} steps are taken", config.steps());
-        return Err(Error::argument("--resume", checkpoint.step, reason).into());
+    if config.tokenizer != data.tokenizer().id() {
+        let reason = format!("the run was begun with {}", config.tokenizer);
+        return Err(Error::argument("--tokenizer", data.tokenizer().id(), reason).into());
     }
     Ok(config)
 }
 
-fn introduction(config: &LanguageConfig, trainer: &LanguageTrainer, begun: usize) -> String {
+/// Whether the command line has an option that a run's numbers depend on.
+fn settles_the_run() -> bool {
+    const FREE: [&str; 8] = ["out", "resume", "corpus", "tokenizer", "device", "checkpoint_every", "keep", "verbose"];
+    let matches = crate::Arguments::command().get_matches();
+    let Some(matches) = matches.subcommand_matches("train") else { return false };
+    let given = |id: &clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+    // Groups of options have names as types do.
+    let option = |id: &clap::Id| id.as_str().starts_with(|c: char| c.is_ascii_lowercase());
+    matches.ids().any(|id| option(id) && given(id) && !FREE.contains(&id.as_str()))
+}
+
+/// Refuses options that make another run than the checkpoint's, by the first choice that differs.
+fn differing(config: &LanguageConfig, asked: &LanguageConfig) -> Result<()> {
+    let Some((name, begun, asked)) = first_difference("", &json!(config), &json!(asked)) else { return Ok(()) };
+    let reason =
+        format!("the run was begun with {begun}; leave its options out, or begin a new run with another --out");
+    Err(Error::argument(name, asked, reason).into())
+}
+
+fn first_difference(name: &str, a: &Value, b: &Value) -> Option<(String, String, String)> {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
+            let below = |key: &String| if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+            a.iter().zip(b.values()).find_map(|((key, a), b)| first_difference(&below(key), a, b))
+        }
+        _ if a == b => None,
+        _ => Some((name.to_owned(), a.to_string(), b.to_string())),
+    }
+}
+
+fn introduction(config: &LanguageConfig, begun: usize) -> String {
     let t = &config.transformer;
-    let trained: usize = trainer.model().parameters().iter().map(|p| p.dims.iter().product::<usize>()).sum();
+    let trained: usize = config.model().parameters().iter().map(|p| p.dims.iter().product::<usize>()).sum();
     let from = if begun > 0 { format!(", from step {begun}") } else { String::new() };
     format!(
-        "width {}, depth {}, {} heads, {} weights, {trained} trained numbers; {} tokens a step, {} steps{from}; {} of {}; compiled in {:.1} s",
+        "width {}, depth {}, {} heads, {} weights, {trained} trained numbers; {} tokens a step, {} steps{from}; {} of {}",
         t.width,
         t.depth,
         t.heads,
@@ -150,7 +222,6 @@ fn introduction(config: &LanguageConfig, trainer: &LanguageTrainer, begun: usize
         config.step.tokens_per_step(),
         config.steps(),
         config.tokenizer,
-        config.corpus,
-        trainer.compile_time().as_secs_f64()
+        config.corpus
     )
 }

@@ -15,6 +15,7 @@ use sinexp::train::language::{Folded, Generator, Sampling, loss_program};
 
 /// Measures the mean loss over the validation split, in nats per token.
 #[derive(Args, Debug)]
+#[command(allow_negative_numbers = true)]
 pub struct Eval {
     /// A run's folder, a checkpoint or folded weights
     #[arg(value_name = "MODEL")]
@@ -34,6 +35,7 @@ pub struct Eval {
 
 /// Continues a prompt, token by token.
 #[derive(Args, Debug)]
+#[command(allow_negative_numbers = true)]
 pub struct Generate {
     /// A run's folder, a checkpoint or folded weights
     #[arg(value_name = "MODEL")]
@@ -63,6 +65,7 @@ pub struct Generate {
 
 /// Computes the effective weights once and writes them as an ordinary transformer: blocks.0.q.W, blocks.0.q.b ...
 #[derive(Args, Debug)]
+#[command(allow_negative_numbers = true)]
 pub struct Fold {
     /// A run's folder or a checkpoint
     #[arg(value_name = "MODEL")]

@@ -124,6 +124,9 @@ impl DataArguments {
         let mut progress: Option<Progress> = None;
         let mut shown = 0;
         prepare(&corpus, tokenizer, default_cache(), &mut |done, total| {
+            if shown == 0 && done == total {
+                return; // all at once
+            }
             let bar = progress.get_or_insert_with(|| Progress::new("tokens", 100));
             let percent = (100 * done).checked_div(total).unwrap_or(100);
             while shown < percent {

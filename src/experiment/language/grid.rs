@@ -201,6 +201,7 @@ impl GridArguments {
                 return Ok(None);
             }
         }
+        configs[0].check_data(&data)?; // all have the same sequence
         let preset_name = self.preset().name();
         let folder = self.out.clone().unwrap_or_else(|| Path::new("figures").join(name).join(preset_name));
         let runs = self.runs.clone().unwrap_or_else(|| Path::new("runs/sel-grid").join(preset_name));

@@ -103,19 +103,25 @@ impl LanguageRuns {
         let mut run = match checkpoint::list(&folder).is_empty() {
             true => trainer.start(data, config.seed)?,
             false => {
-                let from = Checkpoint::newest(&folder)?;
-                let metrics = Metrics::read(&folder, from.step)?;
+                let from = Checkpoint::newest(&folder).map_err(|error| match error {
+                    Error::File { path, reason } => Error::file(
+                        path,
+                        format!("{reason}; without the folder of this run, {}, it begins anew", folder.display()),
+                    ),
+                    other => other,
+                })?;
+                let metrics = Metrics::read(&folder, Some(from.step))?;
                 trainer.resume(data, from, metrics)?
             }
         };
-        let name = format!("{label}, {}, step", in_words(config));
+        let name = format!("{label}, {}:", in_words(config));
         let mut progress = Progress::new(name, (config.steps() - run.steps()) as u64);
         let mut eval = String::new();
-        let outcome = train(&mut run, &folder, self.saving, &self.stop, |_, row| {
+        let outcome = train(&mut run, &folder, self.saving, &self.stop, |run, row| {
             if let Some(loss) = row.and_then(|row| row.eval_loss) {
-                eval = format!("eval loss {loss:.4}");
+                eval = format!(", eval loss {loss:.4}");
             }
-            progress.step(&eval);
+            progress.step(&format!("step {}/{}{eval}", run.steps(), config.steps()));
         });
         drop(progress);
         match outcome {
@@ -145,7 +151,7 @@ impl LanguageRuns {
         if record["finished"] != true {
             return Ok(None);
         }
-        let metrics = Metrics::read(&folder, usize::MAX)?;
+        let metrics = Metrics::read(&folder, None)?;
         Ok(Some(LanguageOutcome { metrics, stopped: record["stopped"].as_str().map(str::to_owned) }))
     }
 

@@ -34,10 +34,10 @@ pub struct SelArguments {
     #[arg(long, value_name = "PATTERN")]
     pub pattern_s: Option<Pattern>,
     /// Value of n at the start
-    #[arg(long, value_name = "N", default_value_t = 0.0)]
+    #[arg(long, value_name = "N", default_value_t = 0.0, requires = "pattern_n")]
     pub n0: f64,
     /// Value of s at the start
-    #[arg(long, value_name = "S", default_value_t = 0.0)]
+    #[arg(long, value_name = "S", default_value_t = 0.0, requires = "pattern_s")]
     pub s0: f64,
     /// Adds the residual A B with this rank
     #[arg(long, value_name = "RANK")]
@@ -78,6 +78,9 @@ impl SelArguments {
     pub fn projection(&self, width: usize) -> Result<Projection> {
         if self.mode == "standard" {
             return Ok(Projection::Standard);
+        }
+        if width == 0 {
+            return Err(Error::argument("--width", width, "expected at least 1"));
         }
         let mode: Mode = self.mode.parse().map_err(|_| {
             let names: Vec<&str> = Mode::ALL.iter().map(|m| m.id()).collect();

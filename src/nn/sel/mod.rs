@@ -176,13 +176,13 @@ impl Sel {
     /// **Errors** name the one that does not.
     pub fn check(&self) -> Result<()> {
         if !(self.beta.is_finite() && self.beta > 0.0) {
-            return Err(Error::argument("beta", self.beta, "expected a positive number"));
+            return Err(Error::argument("--beta", self.beta, "expected a positive number"));
         }
         if self.residual.is_some_and(|r| r.rank == 0) {
-            return Err(Error::argument("residual", 0, "expected a positive rank"));
+            return Err(Error::argument("--residual", 0, "expected a positive rank"));
         }
         if self.mode == Mode::Damped && self.shift.is_some() {
-            return Err(Error::argument("shift", "s", "mode damped (Eq. 17) has no shift"));
+            return Err(Error::argument("--pattern-s", "s", "mode damped (Eq. 17) has no shift"));
         }
         self.scales().iter().try_for_each(|scale| scale.initial(&[2, 2], Key::new(0)).map(|_| ()))
     }

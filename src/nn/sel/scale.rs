@@ -156,7 +156,7 @@ impl Placed<'_> {
         let product = two && self.scale.pattern == Pattern::RowColMult;
         if product && v <= 0.0 {
             let reason = format!("starts `{}` at {v}, where both factors would be dead: use col or row", self.letter);
-            return Err(Error::argument("pattern", self.scale.pattern, reason));
+            return Err(Error::argument(format!("--pattern-{}", self.letter), self.scale.pattern, reason));
         }
         let first = match (product, two && self.log) {
             (true, _) => v.sqrt(),

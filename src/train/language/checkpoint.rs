@@ -1,10 +1,9 @@
 //! Checkpoints of a language run: one safetensors file each, whole or not there.
 //!
 //! `RUN/checkpoints/step-00001000.safetensors` holds each block's parameters by name (`blocks.0.q.W.w`), their moments as
-//! `optimizer.m.NAME` and `optimizer.v.NAME`, and in its metadata the step, the configuration and a sha256 over all
-//! tensors. Batches depend on the seed and the step alone, so this is all that going on needs.
+//! `optimizer.m.NAME` and `optimizer.v.NAME`, and in its metadata the step, the configuration and a sha256 over those and
+//! all tensors. Batches depend on the seed and the step alone, so this is all that going on needs.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -35,6 +34,11 @@ pub fn folder(run: &Path) -> PathBuf {
     run.join("checkpoints")
 }
 
+/// The folder of the run that a checkpoint lies in; None where it lies elsewhere.
+pub fn run_of(checkpoint: &Path) -> Option<&Path> {
+    checkpoint.parent().filter(|folder| folder.ends_with("checkpoints"))?.parent()
+}
+
 /// A run's checkpoints, oldest first: step and path. None where the folder is missing.
 pub fn list(run: &Path) -> Vec<(usize, PathBuf)> {
     let entries = std::fs::read_dir(folder(run)).into_iter().flatten().flatten().map(|e| e.path());
@@ -47,7 +51,8 @@ pub fn list(run: &Path) -> Vec<(usize, PathBuf)> {
 }
 
 impl Checkpoint {
-    /// Writes it into the folder of `run` and then removes all but the last `keep` checkpoints. The path.
+    /// Writes it into the folder of `run` and then removes all but the last `keep` checkpoints, and those of later steps:
+    /// they belong to what was left when the run went on from an earlier one. The path.
     ///
     /// **Errors** when it cannot be written (disk full); the checkpoints that were there stay.
     pub fn save(&self, run: &Path, keep: usize) -> Result<PathBuf> {
@@ -58,12 +63,10 @@ impl Checkpoint {
             tensors.extend(model.split(moments)?.into_iter().map(|(name, value)| (format!("{prefix}{name}"), value)));
         }
         let config = serde_json::to_string(&self.config).map_err(|e| Error::file(&path, e))?;
-        let metadata = BTreeMap::from([
-            ("format".to_owned(), FORMAT.to_owned()),
-            ("step".to_owned(), self.step.to_string()),
-            ("config".to_owned(), config),
-            ("sha256".to_owned(), digest(&tensors)),
-        ]);
+        let step = self.step.to_string();
+        let sum = digest(&step, &config, &tensors);
+        let fields = [("format", FORMAT.to_owned()), ("step", step), ("config", config), ("sha256", sum)];
+        let metadata = fields.map(|(name, value)| (name.to_owned(), value)).into();
         files::ensure_writable_folder(folder(run))?;
         let kept = list(run);
         safetensors::write(&path, &Tensors { tensors, metadata }).map_err(|error| match (error, kept.last()) {
@@ -72,10 +75,9 @@ impl Checkpoint {
             }
             (error, _) => error,
         })?;
-        let all = list(run);
-        for (_, old) in &all[..all.len().saturating_sub(keep.max(1))] {
-            files::remove(old)?;
-        }
+        let (all, later): (Vec<_>, Vec<_>) = list(run).into_iter().partition(|(step, _)| *step <= self.step);
+        let old = &all[..all.len().saturating_sub(keep.max(1))];
+        old.iter().chain(&later).try_for_each(|(_, path)| files::remove(path))?;
         Ok(path)
     }
 
@@ -88,8 +90,7 @@ impl Checkpoint {
                 Error::File { reason, .. } => reason,
                 other => other.to_string(),
             };
-            let run = path.parent().and_then(Path::parent).unwrap_or(Path::new("."));
-            let before = list(run).into_iter().rev().find(|(_, other)| other.as_path() < path);
+            let before = run_of(path).map_or(vec![], list).into_iter().rev().find(|(_, other)| other.as_path() < path);
             let offer = before.map(|(step, path)| format!("; go on from step {step} with --resume {}", path.display()));
             Error::file(path, format!("{reason}{}", offer.unwrap_or_default()))
         })
@@ -106,11 +107,12 @@ impl Checkpoint {
         if format != FORMAT {
             return Err(Error::file(path, format!("is of format `{format}`, this version reads `{FORMAT}`")));
         }
+        if *field("sha256")? != digest(field("step")?, field("config")?, &file.tensors) {
+            return Err(Error::file(path, "is damaged: it does not have the checksum it was saved with"));
+        }
         let config: LanguageConfig = serde_json::from_str(field("config")?)
             .map_err(|e| Error::file(path, format!("its configuration cannot be read: {e}")))?;
-        if *field("sha256")? != digest(&file.tensors) {
-            return Err(Error::file(path, "is damaged: its tensors do not have the checksum they were saved with"));
-        }
+        config.check().map_err(|e| Error::file(path, format!("its configuration makes no sense: {e}")))?;
         let step = field("step")?.parse().map_err(|e| Error::file(path, format!("its step cannot be read: {e}")))?;
         let model = config.model();
         let stacked = |prefix: &str| -> Result<Weights> {
@@ -135,16 +137,16 @@ impl Checkpoint {
     pub fn newest(run: &Path) -> Result<Self> {
         match list(run).last() {
             Some((_, path)) => Checkpoint::read(path),
-            None => Err(Error::file(folder(run), "holds no checkpoint: nothing to go on from")),
+            None => Err(Error::file(folder(run), "holds no checkpoint to go on from; begin without --resume")),
         }
     }
 }
 
-const FORMAT: &str = "sinexp language checkpoint 1";
+const FORMAT: &str = "sinexp language checkpoint 2";
 
-/// Over names, types, shapes and bytes, in order of names.
-fn digest(tensors: &Weights) -> String {
-    let mut hash = Sha256::new();
+/// Over step and configuration, and names, types, shapes and bytes of tensors in order of names.
+fn digest(step: &str, config: &str, tensors: &Weights) -> String {
+    let mut hash = Sha256::new_with_prefix(format!("{step}\n{config}\n"));
     for (name, value) in tensors {
         hash.update(format!("{name} {} {:?}\n", value.dtype().hlo_name(), value.dims()));
         hash.update(value.bytes());

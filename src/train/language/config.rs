@@ -3,15 +3,18 @@
 use serde::{Deserialize, Serialize};
 
 use super::step::StepSettings;
+use crate::data::text::Dataset;
 use crate::error::{Error, Result};
 use crate::nn::language_model::{LanguageModel, Start};
 use crate::nn::parameterization::Standard;
 use crate::nn::sel::Sel;
 use crate::nn::transformer::Transformer;
+use crate::random::Key;
 
 /// How projections are stored.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant)] // one per run
 pub enum Projection {
     /// As they are: the baseline.
     Standard,
@@ -56,41 +59,49 @@ impl LanguageConfig {
         }
     }
 
+    /// Whether both splits of `data` have room for a sequence.
+    ///
+    /// **Errors** name the one that does not.
+    pub fn check_data(&self, data: &Dataset) -> Result<()> {
+        data.batch(Key::new(0), 0, 1, self.step.sequence)?;
+        data.validation_batches(1, self.step.sequence, 1).map(|_| ())
+    }
+
     /// Whether sizes and choices make sense together.
     ///
     /// **Errors** name the option that does not.
     pub fn check(&self) -> Result<()> {
         let t = &self.transformer;
-        for (name, value) in [("width", t.width), ("depth", t.depth), ("heads", t.heads), ("hidden", t.hidden)] {
+        for (name, value) in [("--width", t.width), ("--depth", t.depth), ("--heads", t.heads), ("hidden", t.hidden)] {
             if value == 0 {
                 return Err(Error::argument(name, value, "expected at least 1"));
             }
         }
         if !t.width.is_multiple_of(t.heads) || !t.head_dim().is_multiple_of(2) {
             let reason = format!("expected a divisor of the width {} with an even quotient", t.width);
-            return Err(Error::argument("heads", t.heads, reason));
+            return Err(Error::argument("--heads", t.heads, reason));
         }
         let s = &self.step;
         for (name, value) in [
-            ("sequence", s.sequence),
-            ("batch", s.batch),
-            ("accumulation", s.accumulation),
-            ("replicas", s.replicas),
-            ("steps", s.schedule.total),
-            ("eval-every", self.eval_every),
-            ("eval-batches", self.eval_batches),
+            ("--sequence", s.sequence),
+            ("--batch", s.batch),
+            ("--accumulation", s.accumulation),
+            ("--replicas", s.replicas),
+            ("--steps", s.schedule.total),
+            ("--eval-every", self.eval_every),
+            ("--eval-batches", self.eval_batches),
         ] {
             if value == 0 {
                 return Err(Error::argument(name, value, "expected at least 1"));
             }
         }
-        for (name, value) in [("learning-rate", s.schedule.peak), ("clip", s.clip)] {
+        for (name, value) in [("--learning-rate", s.schedule.peak), ("--clip", s.clip)] {
             if !(value > 0.0 && value.is_finite()) {
                 return Err(Error::argument(name, value, "expected a positive number"));
             }
         }
         if !(s.optimizer.weight_decay >= 0.0 && s.optimizer.weight_decay.is_finite()) {
-            return Err(Error::argument("weight-decay", s.optimizer.weight_decay, "expected 0 or a positive number"));
+            return Err(Error::argument("--weight-decay", s.optimizer.weight_decay, "expected 0 or a positive number"));
         }
         match &self.projection {
             Projection::Standard => Ok(()),

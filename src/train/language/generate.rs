@@ -53,7 +53,7 @@ impl Generator {
         mut each: impl FnMut(u32),
     ) -> Result<Vec<u32>> {
         if prompt.is_empty() {
-            return Err(Error::argument("prompt", "``", "expected at least one token"));
+            return Err(Error::argument("--prompt", "``", "expected at least one token"));
         }
         let mut tokens = prompt.to_vec();
         for i in 0..count {

@@ -73,10 +73,12 @@ impl Metrics {
         Ok(path)
     }
 
-    /// Reads what [`Metrics::write`] wrote, up to and including step `last`.
-    pub fn read(run: &Path, last: usize) -> Result<Self> {
+    /// Reads what [`Metrics::write`] wrote, up to and including step `last` where one is given.
+    ///
+    /// **Errors** when the file cannot be read, or does not reach that step.
+    pub fn read(run: &Path, last: Option<usize>) -> Result<Self> {
         let path = path(run);
-        let bad = |e: &dyn std::fmt::Display| Error::file(&path, format!("cannot be read: {e}"));
+        let bad = |e: &dyn std::fmt::Display| Error::file(&path, format!("cannot be gone on with: {e}"));
         let file = std::fs::File::open(&path).map_err(|e| bad(&e))?;
         let frame = ParquetReader::new(file).finish().map_err(|e| bad(&e))?;
         let steps = frame.column("step").and_then(|c| c.u64().cloned()).map_err(|e| bad(&e))?;
@@ -99,7 +101,14 @@ impl Metrics {
             tokens_per_second: speed[i],
             tracked: tracked.iter().filter_map(|(n, values)| Some((n.clone(), values[i]?))).collect(),
         };
-        let rows = steps.iter().enumerate().map(row).filter(|row| row.step <= last).collect();
-        Ok(Metrics { rows })
+        let rows: Vec<Row> =
+            steps.iter().enumerate().map(row).filter(|row| last.is_none_or(|last| row.step <= last)).collect();
+        let reached = rows.last().map_or(0, |row| row.step);
+        match last {
+            Some(last) if reached < last => {
+                Err(bad(&format!("ends at step {reached}, the checkpoint is of step {last}")))
+            }
+            _ => Ok(Metrics { rows }),
+        }
     }
 }

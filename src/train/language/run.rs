@@ -203,7 +203,7 @@ impl LanguageRun<'_> {
             let (loss, grad_norm) = (read(&pair[0])?, read(&pair[1])?);
             let step = self.metrics.rows.last().map_or(0, |row| row.step);
             if !(loss.is_finite() && grad_norm.is_finite()) {
-                return Err(self.stopped(step, loss)?);
+                return Err(self.stopped(&format!("at step {}", step + 1), step, &format!("loss {loss}"))?);
             }
             let learning_rate = self.config.step.schedule.at(step);
             self.metrics.rows.push(Row { step: step + 1, loss, grad_norm, learning_rate, ..Row::default() });
@@ -211,28 +211,26 @@ impl LanguageRun<'_> {
         Ok(())
     }
 
-    /// The error of a run whose step `step` (counted from 0) was not finite.
-    fn stopped(&self, step: usize, loss: f64) -> Result<Error> {
+    /// The error of a run that is not finite: what can be seen with the batch of step `step`, counted from 0.
+    fn stopped(&self, when: &str, step: usize, loss: &str) -> Result<Error> {
         let count = self.trainer.model.parameters().len();
         let parameters: Vec<&ReplicatedBuffer> = self.state[..count].iter().collect();
         let tokens = self.batch(step)?;
         let t = self.trainer;
         let what = diagnose(&t.devices, &t.model, &self.config.step, &parameters, &tokens)?;
-        let reason = format!(
-            "stopped at step {}: {what} (loss {loss}); try a smaller learning rate, beta or k, or a longer warm-up",
-            step + 1
-        );
-        Ok(Error::numeric("training", reason))
+        let advice = "try a smaller learning rate, beta or k, or a longer warm-up";
+        Ok(Error::numeric("training", format!("stopped {when}: {what} ({loss}); {advice}")))
     }
 
     /// Measures the validation loss and what is tracked, and notes them and the speed in the last step's row.
     ///
-    /// **Errors** as [`LanguageRun::flush`].
+    /// **Errors** as [`LanguageRun::flush`], and when the validation loss is not finite.
     pub fn evaluate(&mut self) -> Result<f64> {
         let started = Instant::now();
         self.flush()?;
         self.busy += started.elapsed();
         let eval_loss = self.validation_loss()?;
+        self.check(eval_loss)?;
         let tracked = self.tracked()?;
         if self.metrics.rows.is_empty() {
             let (loss, grad_norm, learning_rate) = (f64::NAN, f64::NAN, f64::NAN);
@@ -255,13 +253,25 @@ impl LanguageRun<'_> {
 
     /// Mean loss over the batches of the validation split, with folded weights.
     pub fn validation_loss(&self) -> Result<f64> {
+        self.loss_over(&self.validation)
+    }
+
+    fn loss_over(&self, batches: &[ReplicatedBuffer]) -> Result<f64> {
         let weights = self.trainer.effective.run(&self.parameters())?;
         let mut sum = 0.0;
-        for tokens in &self.validation {
+        for tokens in batches {
             let arguments: Vec<&ReplicatedBuffer> = weights.iter().chain([tokens]).collect();
             sum += self.trainer.loss.run(&arguments)?[0].to_host(0)?.to_f64_vec()[0];
         }
-        Ok(sum / self.validation.len() as f64)
+        Ok(sum / batches.len() as f64)
+    }
+
+    fn check(&self, validation_loss: f64) -> Result<()> {
+        if validation_loss.is_finite() {
+            return Ok(());
+        }
+        let (when, loss) = (format!("after step {}", self.steps), format!("validation loss {validation_loss}"));
+        Err(self.stopped(&when, self.steps, &loss)?)
     }
 
     fn tracked(&self) -> Result<BTreeMap<String, f64>> {
@@ -272,7 +282,11 @@ impl LanguageRun<'_> {
     }
 
     /// The state as it is now.
+    ///
+    /// **Errors** when the loss of a validation batch is not finite: a last step with finite gradients can leave weights
+    /// that are not.
     pub fn checkpoint(&self) -> Result<Checkpoint> {
+        self.check(self.loss_over(&self.validation[..1])?)?;
         let names: Vec<String> = self.trainer.model.parameters().into_iter().map(|p| p.name).collect();
         let n = names.len();
         let part = |from: usize| -> Result<Weights> {
