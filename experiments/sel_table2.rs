@@ -16,8 +16,6 @@ struct Arguments {
     grid: GridArguments,
 }
 
-const VARIANTS: [Variant; 3] = [Variant::Baseline, Variant::Mismatch, Variant::MismatchPlus];
-
 fn main() -> ExitCode {
     tune_allocator();
     cli::run(|arguments: Arguments| {
@@ -26,7 +24,7 @@ fn main() -> ExitCode {
             Preset::Cpu => Cells::product(&[64, 96, 128], &[2, 4], &[0, 1, 2]),
             Preset::Paper => Cells::product(&[1024, 2048, 3072], &[12, 24, 36], &[0]),
         };
-        match arguments.grid.run("sel-table2", cells, &VARIANTS)? {
+        match arguments.grid.run("sel-table2", cells, &Variant::MAIN)? {
             Some(grid) => Ok(tables::variants(
                 grid,
                 "Table 2: variants on the main grid",

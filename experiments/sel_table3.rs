@@ -16,9 +16,6 @@ struct Arguments {
     grid: GridArguments,
 }
 
-const VARIANTS: [Variant; 5] =
-    [Variant::Baseline, Variant::Congruent, Variant::CongruentPlus, Variant::Mismatch, Variant::MismatchPlus];
-
 fn main() -> ExitCode {
     tune_allocator();
     cli::run(|arguments: Arguments| {
@@ -27,7 +24,7 @@ fn main() -> ExitCode {
             Preset::Cpu => Cells::product(&[64], &[2, 4], &[0, 1, 2]),
             Preset::Paper => Cells::product(&[1024], &[12, 24, 36], &[0]),
         };
-        match arguments.grid.run("sel-table3", cells, &VARIANTS)? {
+        match arguments.grid.run("sel-table3", cells, &Variant::COMBINATIONS)? {
             Some(grid) => Ok(tables::variants(
                 grid,
                 "Table 3: start and combination at one width",

@@ -16,9 +16,6 @@ struct Arguments {
     grid: GridArguments,
 }
 
-const VARIANTS: [Variant; 5] =
-    [Variant::Baseline, Variant::Congruent, Variant::CongruentPlus, Variant::Mismatch, Variant::MismatchPlus];
-
 fn main() -> ExitCode {
     tune_allocator();
     cli::run(|arguments: Arguments| {
@@ -27,7 +24,7 @@ fn main() -> ExitCode {
             Preset::Cpu => Cells::product(&[128], &[2], &[0, 1, 2]),
             Preset::Paper => Cells::product(&[3072], &[12], &[0]),
         };
-        match arguments.grid.run("sel-table4", cells, &VARIANTS)? {
+        match arguments.grid.run("sel-table4", cells, &Variant::COMBINATIONS)? {
             Some(grid) => Ok(tables::variants(
                 grid,
                 "Table 4: start and combination at the largest width",

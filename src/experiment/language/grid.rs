@@ -39,6 +39,13 @@ pub enum Variant {
 pub const RESIDUAL_RANK: usize = 8;
 
 impl Variant {
+    /// Those of the main comparison (Tables 1 and 2).
+    pub const MAIN: [Variant; 3] = [Variant::Baseline, Variant::Mismatch, Variant::MismatchPlus];
+
+    /// Those of the comparison of combinations (Tables 3 and 4).
+    pub const COMBINATIONS: [Variant; 5] =
+        [Variant::Baseline, Variant::Congruent, Variant::CongruentPlus, Variant::Mismatch, Variant::MismatchPlus];
+
     /// Name in figures' styles and in files.
     pub fn id(self) -> &'static str {
         match self {
