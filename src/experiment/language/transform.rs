@@ -18,7 +18,7 @@ pub struct SelArguments {
     /// Curvature beta [default: by width, 0.288 sqrt(width)]
     #[arg(long, value_name = "BETA")]
     pub beta: Option<f64>,
-    /// Pattern of e_w: global, row, col, row_col_mult, row_col_add, lora[:RANK], full
+    /// Pattern of e_w: global, row, col, row_col_mult, row_col_add, lora, lora:RANK, full
     #[arg(long, value_name = "PATTERN", default_value = "row_col_mult")]
     pub pattern_e: Pattern,
     /// Pattern of l_w

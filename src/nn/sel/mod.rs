@@ -20,7 +20,7 @@ pub use invert::{Inverse, Point, newton};
 use ndarray::ArrayD;
 pub use scale::{Pattern, Scale};
 use serde::{Deserialize, Serialize};
-pub use width::{DEPARTURE, beta_for_width};
+pub use width::{DEPARTURE, DEPARTURE_AT, beta_for_width};
 
 use self::scale::Placed;
 use super::parameterization::{Leaf, LeafValues, Parameterization};
