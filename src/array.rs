@@ -3,6 +3,7 @@
 //! [`Array`] is what crosses the borders of the library: graph constants, device transfers and safetensors entries all
 //! are one. Arithmetic on the host is done in `ndarray`: [`Array::to_ndarray`] and [`Array::from_ndarray`].
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -169,6 +170,9 @@ pub struct Array {
     dims: Vec<usize>,
     bytes: Arc<[u8]>,
 }
+
+/// Tensors by name.
+pub type Weights = BTreeMap<String, Array>;
 
 impl Array {
     /// From row-major little-endian bytes.

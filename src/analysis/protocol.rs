@@ -3,7 +3,6 @@
 //! Every draw has its own key, made from the seed and from what is drawn (initialisation, depth, network), so a cell's
 //! numbers do not depend on which other cells a run computes.
 
-use std::collections::BTreeMap;
 use std::f64::consts::PI;
 use std::panic::resume_unwind;
 use std::sync::Mutex;
@@ -25,8 +24,7 @@ use crate::nn::siren_init::Initialization;
 use crate::random::Key;
 use crate::runtime::Device;
 
-/// A network's weights by name, with the scalars `omega0` and `omega_h`.
-pub type Weights = BTreeMap<String, Array>;
+pub use crate::array::Weights;
 
 /// Command-line names of the initialisations that have a sine Jacobian. An initialisation's place in this list is part
 /// of its keys: append, never reorder.

@@ -19,8 +19,7 @@ use crate::optim::Anneal;
 use crate::random::Key;
 use crate::transform::vmap;
 
-/// Host tensors by name.
-pub type Weights = BTreeMap<String, Array>;
+pub use crate::array::Weights;
 
 /// A trained tensor.
 #[derive(Clone, Debug, PartialEq)]
@@ -158,8 +157,7 @@ impl LanguageModel {
         let mut all = Weights::new();
         for (i, w) in self.transformer.weights().iter().enumerate() {
             let key = key.fold_in(i as u32);
-            let front: &[usize] = if w.stacked { &[self.transformer.depth] } else { &[] };
-            let dims = [front, &w.dims].concat();
+            let dims = self.transformer.full_dims(w);
             match w.kind {
                 Kind::Gain => {
                     all.insert(w.name.clone(), Array::full(DType::F32, &dims, 1.0));

@@ -202,16 +202,21 @@ impl Transformer {
         h + fed
     }
 
+    /// Dimensions of a weight of all blocks: with the depth in front where there is one per block.
+    pub fn full_dims(&self, w: &Weight) -> Vec<usize> {
+        let front: &[usize] = if w.stacked { &[self.depth] } else { &[] };
+        [front, &w.dims].concat()
+    }
+
     /// Trained numbers in the effective weights.
     pub fn size(&self) -> usize {
-        let count = |w: &Weight| w.dims.iter().product::<usize>() * if w.stacked { self.depth } else { 1 };
-        self.weights().iter().map(count).sum()
+        self.weights().iter().map(|w| self.full_dims(w).iter().product::<usize>()).sum()
     }
 
     /// Floating-point operations of one training step per token: 6 per matrix entry and the attention's products.
     pub fn flops_per_token(&self, sequence: usize) -> f64 {
         let matrices = |w: &&Weight| w.dims.len() == 2 && w.name != "emb";
-        let entries = |w: &Weight| (w.dims.iter().product::<usize>() * if w.stacked { self.depth } else { 1 }) as f64;
+        let entries = |w: &Weight| self.full_dims(w).iter().product::<usize>() as f64;
         let products: f64 = self.weights().iter().filter(matrices).map(entries).sum();
         6.0 * products + 12.0 * (self.depth * self.width * sequence) as f64
     }

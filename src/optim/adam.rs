@@ -30,6 +30,20 @@ pub struct AdamState {
     pub v: Tensor,
 }
 
+impl AdamState {
+    /// The moments after one more gradient.
+    pub(super) fn next(&self, gradient: &Tensor, beta1: f64, beta2: f64) -> AdamState {
+        let m = beta1 * &self.m + (1.0 - beta1) * gradient;
+        let v = beta2 * &self.v + (1.0 - beta2) * gradient.square();
+        AdamState { m, v }
+    }
+}
+
+/// The bias correction 1 - beta^t, a scalar.
+pub(super) fn correction(beta: f64, step: &Tensor) -> Tensor {
+    1.0 - step.full_like(beta).pow(step)
+}
+
 impl Adam {
     /// One update: the new parameter and state.
     ///
@@ -57,12 +71,10 @@ impl Adam {
         learning_rate: &Tensor,
         eps: &Tensor,
     ) -> (Tensor, AdamState) {
-        let m = self.beta1 * &state.m + (1.0 - self.beta1) * gradient;
-        let v = self.beta2 * &state.v + (1.0 - self.beta2) * gradient.square();
-        // Bias corrections are scalars: 1 - beta^t.
-        let correction = |beta: f64| 1.0 - step.full_like(beta).pow(step);
-        let direction = quotient(&(&m / correction(self.beta1)), &((&v / correction(self.beta2)).sqrt() + eps));
-        (parameter - learning_rate * direction, AdamState { m, v })
+        let new = state.next(gradient, self.beta1, self.beta2);
+        let first = &new.m / correction(self.beta1, step);
+        let direction = quotient(&first, &((&new.v / correction(self.beta2, step)).sqrt() + eps));
+        (parameter - learning_rate * direction, new)
     }
 }
 

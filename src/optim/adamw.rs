@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::AdamState;
+use super::adam::{AdamState, correction};
 use crate::graph::Tensor;
 
 /// Adam with decoupled weight decay.
@@ -42,18 +42,16 @@ impl AdamW {
         learning_rate: &Tensor,
         decay: bool,
     ) -> (Tensor, AdamState) {
-        let m = self.beta1 * &state.m + (1.0 - self.beta1) * gradient;
-        let v = self.beta2 * &state.v + (1.0 - self.beta2) * gradient.square();
-        // The bias corrections 1 - beta^t go into scalars: one root and one division per element.
-        let correction = |beta: f64| 1.0 - step.full_like(beta).pow(step);
-        let rate = learning_rate / correction(self.beta1);
-        let root = correction(self.beta2).rsqrt();
-        let change = rate * (&m / (v.sqrt() * root + self.eps));
+        let moments = state.next(gradient, self.beta1, self.beta2);
+        // The bias corrections go into scalars: one root and one division per element.
+        let rate = learning_rate / correction(self.beta1, step);
+        let root = correction(self.beta2, step).rsqrt();
+        let change = rate * (&moments.m / (moments.v.sqrt() * root + self.eps));
         let shrink = if decay { self.weight_decay } else { 0.0 };
         // Decay and step are added first: the parameter is rounded once.
         let change = if shrink == 0.0 { change } else { change + (learning_rate * shrink) * parameter };
         let new = parameter - change;
-        (new, AdamState { m, v })
+        (new, moments)
     }
 }
 

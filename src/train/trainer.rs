@@ -13,8 +13,7 @@ use crate::interop::safetensors::{self, Tensors};
 use crate::nn::siren::Siren;
 use crate::runtime::{Buffer, Device, Executable};
 
-/// Tensors by name.
-pub type Weights = BTreeMap<String, Array>;
+pub use crate::array::Weights;
 
 /// Steps between two reads of the losses.
 const HISTORY: usize = 64;

@@ -19,6 +19,11 @@ fn finals(outcomes: &[LanguageOutcome]) -> Vec<f64> {
     outcomes.iter().map(LanguageOutcome::final_loss).collect()
 }
 
+/// How many ended early.
+fn stopped(outcomes: &[LanguageOutcome]) -> usize {
+    outcomes.iter().filter(|o| o.stopped.is_some()).count()
+}
+
 /// Differences to the baseline, seed by seed: equal seeds have equal batches and equal targets.
 fn differences(cell: &Cell, variant: Variant) -> Summary {
     let pairs = finals(cell.of(variant)).into_iter().zip(finals(cell.of(Variant::Baseline)));
@@ -140,7 +145,7 @@ pub fn variants(grid: Grid, title: &str, claim: &str) -> Result<()> {
         grid.cells.iter().flat_map(|c| c.outcomes.iter().map(move |(v, _)| (c, *v))).collect();
     let summaries: Vec<Summary> = rows.iter().map(|(c, v)| Summary::of(&finals(c.of(*v)))).collect();
     let gaps: Vec<Summary> = rows.iter().map(|(c, v)| differences(c, *v)).collect();
-    let stopped = rows.iter().map(|(c, v)| c.of(*v).iter().filter(|o| o.stopped.is_some()).count());
+    let stopped = rows.iter().map(|(c, v)| stopped(c.of(*v)));
     let table = Table::new(
         format!("{title}\n{}\nThe paper: {claim}", grid.note),
         vec![
@@ -188,7 +193,7 @@ pub fn figure5(grid: Grid) -> Result<()> {
 fn figure5_table(grid: &Grid, claim: &str) -> Result<Table> {
     let cell = &grid.cells[0];
     let rows: Vec<(Variant, Summary)> = cell.outcomes.iter().map(|(v, o)| (*v, Summary::of(&finals(o)))).collect();
-    let stopped = cell.outcomes.iter().map(|(_, o)| o.iter().filter(|o| o.stopped.is_some()).count());
+    let stopped = cell.outcomes.iter().map(|(_, o)| stopped(o));
     Ok(Table::new(
         format!("Figure 5: the linear pathway left out\n{}\nThe paper: {claim}", grid.note),
         vec![

@@ -1,7 +1,7 @@
 //! Text from a model: one token after another.
 
 use super::folded::Folded;
-use super::step::{effective_signature, named, parameter_inputs};
+use super::step::{activation_type, effective_signature, named, parameter_inputs};
 use crate::array::{Array, DType};
 use crate::error::{Error, Result};
 use crate::graph::{Program, Shape, Tensor};
@@ -33,7 +33,7 @@ impl Generator {
         let inputs = parameter_inputs(&names, "");
         let tokens = Tensor::parameter("tokens", Shape::new(DType::I32, &[1, sequence]));
         let last = Tensor::parameter("last", Shape::new(DType::I32, &[]));
-        let activations = if model.origin.bf16 { DType::BF16 } else { DType::F32 };
+        let activations = activation_type(model.origin.bf16);
         let logits = model.origin.transformer.logits(&named(&names, &inputs), &tokens, activations);
         let logits = logits.squeeze(0).dynamic_index(&last);
         let program = Program::new("generate", &[inputs, vec![tokens, last]].concat(), &[("logits", logits)])?;

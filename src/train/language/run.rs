@@ -213,11 +213,9 @@ impl LanguageRun<'_> {
 
     /// The error of a run that is not finite: what can be seen with the batch of step `step`, counted from 0.
     fn stopped(&self, when: &str, step: usize, loss: &str) -> Result<Error> {
-        let count = self.trainer.model.parameters().len();
-        let parameters: Vec<&ReplicatedBuffer> = self.state[..count].iter().collect();
         let tokens = self.batch(step)?;
         let t = self.trainer;
-        let what = diagnose(&t.devices, &t.model, &self.config.step, &parameters, &tokens)?;
+        let what = diagnose(&t.devices, &t.model, &self.config.step, &self.parameters(), &tokens)?;
         let advice = "try a smaller learning rate, beta or k, or a longer warm-up";
         Ok(Error::numeric("training", format!("stopped {when}: {what} ({loss}); {advice}")))
     }

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::graph::{Combine, Program, Shape, Tensor, name_scope, scan};
 use crate::nn::language_model::LanguageModel;
 use crate::nn::siren::Params;
-use crate::nn::transformer::Transformer;
+use crate::nn::transformer::{Transformer, Weight};
 use crate::optim::{AdamState, AdamW, Schedule, clip_coefficient, global_norm};
 use crate::transform::{grad, vjp};
 
@@ -36,13 +36,18 @@ pub struct StepSettings {
 
 impl StepSettings {
     fn activations(&self) -> DType {
-        if self.bf16 { DType::BF16 } else { DType::F32 }
+        activation_type(self.bf16)
     }
 
     /// Tokens that one step learns from, on all devices.
     pub fn tokens_per_step(&self) -> usize {
         self.batch * self.sequence * self.accumulation * self.replicas
     }
+}
+
+/// Type of activations.
+pub(super) fn activation_type(bf16: bool) -> DType {
+    if bf16 { DType::BF16 } else { DType::F32 }
 }
 
 /// A program argument for each name.
@@ -162,8 +167,7 @@ pub fn loss_program(transformer: &Transformer, batch: usize, sequence: usize, bf
     let names = effective_signature(transformer);
     let weights = parameter_inputs(&names, "");
     let tokens = Tensor::parameter("tokens", Shape::new(DType::I32, &[batch, sequence + 1]));
-    let activations = if bf16 { DType::BF16 } else { DType::F32 };
-    let loss = transformer.loss(&named(&names, &weights), &tokens, activations);
+    let loss = transformer.loss(&named(&names, &weights), &tokens, activation_type(bf16));
     Program::new("loss", &[weights, vec![tokens]].concat(), &[("loss", loss)])
 }
 
@@ -191,11 +195,8 @@ pub fn tracked_program(model: &LanguageModel) -> Result<Option<Program>> {
 
 /// Names and dimensions of the effective weights, stacked, in alphabetical order.
 pub(super) fn effective_signature(transformer: &Transformer) -> Vec<(String, Vec<usize>)> {
-    let stacked = |w: crate::nn::transformer::Weight| {
-        let front: &[usize] = if w.stacked { &[transformer.depth] } else { &[] };
-        (w.name, [front, &w.dims].concat())
-    };
-    let mut all: Vec<_> = transformer.weights().into_iter().map(stacked).collect();
+    let stacked = |w: &Weight| (w.name.clone(), transformer.full_dims(w));
+    let mut all: Vec<_> = transformer.weights().iter().map(stacked).collect();
     all.sort();
     all
 }
