@@ -101,6 +101,32 @@ impl Sel {
         sum * self.front()
     }
 
+    /// The slope of [`Sel::value`] in `w`; at 0, where it may jump, that of the side that sgn(0) belongs to.
+    pub fn slope(&self, point: &Point, w: f64) -> f64 {
+        let Point { e, l, m, s, n } = *point;
+        let sign = if w > 0.0 || (w == 0.0 && self.positive_at_zero) { 1.0 } else { -f64::from(w < 0.0) };
+        if self.mode == Mode::Damped {
+            let a = w.abs();
+            let exponential = ((self.beta - 1.0) * (self.beta * a).exp() + 1.0) * (-n - a).exp() / self.beta;
+            let grown = n * a.exp();
+            return exponential - (-grown).exp_m1() + a * grown * (-grown).exp();
+        }
+        let rate = if self.absorb_beta { m } else { self.beta * m };
+        let z = rate * w;
+        // The sign of w times the slope of E, whose |z| turns with the sign of z.
+        let exponential = e * (z.abs() + s - n).exp() * rate.abs();
+        let sum = match self.mode {
+            Mode::Congruent => exponential + l,
+            Mode::Mismatch => exponential + sign * l,
+            Mode::Oppose => exponential - l,
+            Mode::Sinh => e * z.cosh() * rate + l,
+            Mode::SinhOnly => e * z.cosh() * rate,
+            Mode::ExpOnly | Mode::Damped => exponential,
+        };
+        let sum = if self.normalize_by_inner_mult { sum / m } else { sum };
+        sum * self.front()
+    }
+
     /// The raw weight that `target` is the effective weight of under these scales; None when there is none.
     ///
     /// Of several (a mode need not be monotone near 0) it is one on the side of the target's sign, else one on the
@@ -183,7 +209,7 @@ impl Sel {
     }
 
     /// The raw weight on a geometric grid whose weight is nearest to `target`.
-    fn nearest(&self, point: &Point, target: f64) -> f64 {
+    pub(super) fn nearest(&self, point: &Point, target: f64) -> f64 {
         let steps = (0..160).map(|i| 1e-9 * 1.25f64.powi(i));
         let candidates = std::iter::once(0.0).chain(steps.flat_map(|x| [x, -x]));
         let distance = |x: &f64| (self.value(point, *x) - target).abs();

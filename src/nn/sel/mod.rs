@@ -8,6 +8,7 @@
 //! | `invert.rs` | Newton initialisation, and the inverse under any scales |
 //! | `width.rs` | beta for a width |
 
+mod inverse_table;
 mod invert;
 mod scale;
 mod transform;
@@ -16,6 +17,7 @@ mod width;
 use std::fmt;
 use std::str::FromStr;
 
+pub use inverse_table::InverseTable;
 pub use invert::{Inverse, Point, newton};
 use ndarray::ArrayD;
 pub use scale::{Pattern, Scale};
