@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 
+use memmap2::{Mmap, UncheckedAdvice};
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
@@ -108,6 +109,24 @@ fn folder_of(path: &Path) -> &Path {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
+}
+
+/// Maps a file to be read as bytes.
+///
+/// A file that is cut short while it is mapped ends the program by SIGBUS.
+#[allow(unsafe_code)]
+pub(crate) fn map(file: &File) -> std::io::Result<Mmap> {
+    // SAFETY: read only, and as bytes, of which any value is valid. Files of the cache are replaced by renaming and never
+    // written to, so the mapped one does not change; if another program cuts it short, the kernel ends this one.
+    unsafe { Mmap::map(file) }
+}
+
+/// Takes pages of a mapped file out of memory; the next access reads them again.
+#[allow(unsafe_code)]
+pub(crate) fn release(map: &Mmap, start: usize, length: usize) {
+    // SAFETY: the map is shared and read only, so a page that is dropped comes back from the file with the same content:
+    // what borrows it sees no change. A refusal only leaves the pages where they are.
+    let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, length) };
 }
 
 /// An I/O error's text without the temporary file's name and the system's number.

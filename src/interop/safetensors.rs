@@ -1,12 +1,14 @@
 //! safetensors in and out: named host tensors with string metadata.
 //!
-//! [`read`] takes a whole file, [`Reader`] one tensor at a time, so that a checkpoint larger than memory can be gone
-//! through. Every header is checked before a byte of data is believed: length, JSON, dtypes, offsets, shapes.
+//! [`read`] takes a whole file, [`Reader`] one tensor at a time, [`Shards`] any number of files behind a memory map, so
+//! that a checkpoint larger than memory can be gone through. Every header is checked before a byte of data is believed: length, JSON, dtypes, offsets, shapes.
 //!
 //! A tensor that is stored under two names (tied weights: clones of one [`Array`]) is written once; the metadata entry
 //! `sinexp.tied` is a JSON object from the other names to the stored one, and reading restores them.
 
+mod decode;
 mod header;
+mod shards;
 #[cfg(test)]
 mod tests;
 
@@ -15,15 +17,16 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use safetensors::tensor::{Dtype, Metadata, TensorInfo};
+use safetensors::tensor::{Metadata, TensorInfo};
 
-use self::header::{header_bytes, one_line, read_header};
+use self::header::{Header, TIED, Unknown, header_bytes, one_line, read_header};
 use crate::array::{Array, DType};
 use crate::error::{Error, Result};
 use crate::files::{reason, write_atomically};
 
-/// Metadata key under which tied names are kept.
-const TIED: &str = "sinexp.tied";
+pub use self::decode::{is_real, to_f32, to_f64};
+pub use self::shards::{ShardFile, ShardTensor, Shards};
+pub use safetensors::tensor::Dtype;
 
 /// What a file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -124,25 +127,9 @@ impl Reader {
     /// or its tensors overlap, leave gaps, or do not fit their shapes.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let fail = |reason: String| Error::file(path, reason);
-        let unreadable = |e: std::io::Error| fail(format!("cannot be read: {}", reason(&e)));
-        if path.is_dir() {
-            return Err(fail("is a folder; give a .safetensors file".into()));
-        }
-        let mut file = File::open(path).map_err(unreadable)?;
-        let length = file.metadata().map_err(unreadable)?.len();
-        let (header, data_start) = read_header(&mut file, length).map_err(fail)?;
-        let mut metadata: BTreeMap<String, String> =
-            header.metadata().clone().unwrap_or_default().into_iter().collect();
-        let tied: BTreeMap<String, String> = match metadata.remove(TIED) {
-            None => BTreeMap::new(),
-            Some(text) => serde_json::from_str(&text)
-                .ok()
-                .filter(|map: &BTreeMap<String, String>| {
-                    map.iter().all(|(name, stored)| header.info(stored).is_some() && header.info(name).is_none())
-                })
-                .ok_or_else(|| fail(format!("has a damaged record of tied tensors, its metadata entry {TIED}")))?,
-        };
+        let (file, length) = open_file(path)?;
+        let header = read_header(&file, length, Unknown::Refuse).map_err(|reason| Error::file(path, reason))?;
+        let Header { tensors: header, data_start, metadata, tied, .. } = header;
         let stored = header.offset_keys();
         Ok(Reader { path: path.to_owned(), file, header, stored, data_start, tied, metadata })
     }
@@ -180,11 +167,27 @@ impl Reader {
         let unreadable = |e: std::io::Error| Error::file(&self.path, format!("cannot be read: {}", reason(&e)));
         self.file.seek(SeekFrom::Start(self.data_start + start as u64)).map_err(unreadable)?;
         self.file.read_exact(&mut bytes).map_err(unreadable)?;
-        if dtype == DType::Bool && bytes.iter().any(|&b| b > 1) {
-            return Err(fail("has bool bytes other than 0 and 1".into()));
-        }
-        Array::from_bytes(dtype, &info.shape, bytes).map_err(|e| fail(format!("cannot be held ({e})")))
+        array(dtype, &info.shape, bytes).map_err(fail)
     }
+}
+
+/// The array of a tensor's bytes; the error is the reason alone.
+fn array(dtype: DType, dims: &[usize], bytes: Vec<u8>) -> Result<Array, String> {
+    if dtype == DType::Bool && bytes.iter().any(|&b| b > 1) {
+        return Err("has bool bytes other than 0 and 1".into());
+    }
+    Array::from_bytes(dtype, dims, bytes).map_err(|e| format!("cannot be held ({e})"))
+}
+
+/// A file to read from, and its length.
+fn open_file(path: &Path) -> Result<(File, u64)> {
+    let unreadable = |e: std::io::Error| Error::file(path, format!("cannot be read: {}", reason(&e)));
+    if path.is_dir() {
+        return Err(Error::file(path, "is a folder; give a .safetensors file"));
+    }
+    let file = File::open(path).map_err(unreadable)?;
+    let length = file.metadata().map_err(unreadable)?.len();
+    Ok((file, length))
 }
 
 fn to_file(dtype: DType) -> Dtype {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::corpus::unreadable;
 use crate::error::{Error, Result};
+use crate::files::map;
 
 /// How a token is stored: an unsigned integer, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,13 +116,6 @@ impl TokenFile {
 /// The error for a token file that is not what was written.
 pub(super) fn damaged(path: &Path, what: &str) -> Error {
     Error::file(path, format!("{what}; remove this file to have it made again"))
-}
-
-#[allow(unsafe_code)]
-fn map(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: read only, and as bytes, of which any value is valid. Files of the cache are replaced by renaming and never
-    // written to, so the mapped one does not change; if another program cuts it short, the kernel ends this one.
-    unsafe { Mmap::map(file) }
 }
 
 #[cfg(test)]

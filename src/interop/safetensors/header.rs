@@ -4,19 +4,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
 
-use safetensors::tensor::Metadata;
+use safetensors::tensor::{Dtype, Metadata};
 use serde::Serialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+
+/// Metadata key under which tied names are kept.
+pub(super) const TIED: &str = "sinexp.tied";
 
 /// Longest header that is written or read, the format's own limit.
 pub(super) const MAX_HEADER: u64 = 100_000_000;
 /// Characters of an error's cause that are shown; a hostile name may be as long as the header.
 const MAX_CAUSE: usize = 200;
 
-/// Reads the header of a file that is `length` bytes long, and says where its data begin.
+/// The checked header of a file.
+pub(super) struct Header {
+    pub(super) tensors: Metadata,
+    /// Where the data begin.
+    pub(super) data_start: u64,
+    /// Free text by name, without the record of tied tensors.
+    pub(super) metadata: BTreeMap<String, String>,
+    /// Other names of stored tensors.
+    pub(super) tied: BTreeMap<String, String>,
+    /// Element types that the crate does not know, by tensor; in `tensors` these stand as bytes.
+    pub(super) foreign: BTreeMap<String, String>,
+}
+
+/// Reads the header of a file that is `length` bytes long.
 ///
 /// The error is the reason alone, in one line; the caller knows the file.
-pub(super) fn read_header(mut file: impl Read, length: u64) -> Result<(Metadata, u64), String> {
+pub(super) fn read_header(mut file: impl Read, length: u64, unknown: Unknown) -> Result<Header, String> {
     let unreadable = |e: std::io::Error| format!("cannot be read: {}", crate::files::reason(&e));
     if length < 8 {
         return Err(format!("is no safetensors file: {length} bytes are too few"));
@@ -35,15 +52,62 @@ pub(super) fn read_header(mut file: impl Read, length: u64) -> Result<(Metadata,
     let mut text = vec![0u8; size as usize];
     file.read_exact(&mut text).map_err(unreadable)?;
     let damaged = |e: serde_json::Error| format!("has a damaged header: {}", one_line(&e.to_string()));
-    let mut json = serde_json::Deserializer::from_slice(&text);
-    DistinctNames { whole_header: true }.deserialize(&mut json).map_err(damaged)?;
-    let header: Metadata = serde_json::from_slice(&text).map_err(damaged)?;
-    let (want, have) = (header.data_len() as u64, length - 8 - size);
+    distinct_names(&text, "__metadata__").map_err(damaged)?;
+    let (tensors, foreign) = match serde_json::from_slice::<Metadata>(&text) {
+        Ok(tensors) => (tensors, BTreeMap::new()),
+        Err(error) if unknown == Unknown::Refuse => return Err(damaged(error)),
+        Err(error) => {
+            let (text, foreign) = as_bytes(&text).ok_or_else(|| damaged(error))?;
+            (serde_json::from_value(text).map_err(damaged)?, foreign)
+        }
+    };
+    let (want, have) = (tensors.data_len() as u64, length - 8 - size);
     if want != have {
         let how = if have < want { "is cut off" } else { "has bytes after its end" };
         return Err(format!("{how}: its tensors need {want} bytes, {have} are there"));
     }
-    Ok((header, 8 + size))
+    let mut metadata: BTreeMap<String, String> = tensors.metadata().clone().unwrap_or_default().into_iter().collect();
+    let tied: BTreeMap<String, String> = match metadata.remove(TIED) {
+        None => BTreeMap::new(),
+        Some(text) => serde_json::from_str(&text)
+            .ok()
+            .filter(|map: &BTreeMap<String, String>| {
+                map.iter().all(|(name, stored)| tensors.info(stored).is_some() && tensors.info(name).is_none())
+            })
+            .ok_or_else(|| format!("has a damaged record of tied tensors, its metadata entry {TIED}"))?,
+    };
+    Ok(Header { tensors, data_start: 8 + size, metadata, tied, foreign })
+}
+
+/// What becomes of a file with an element type that the crate does not know.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unknown {
+    /// It is refused.
+    Refuse,
+    /// The tensor stands as bytes, the others are read.
+    AsBytes,
+}
+
+/// The header with each tensor of an unknown element type as bytes, and these types; `None` if there is none such.
+fn as_bytes(text: &[u8]) -> Option<(Value, BTreeMap<String, String>)> {
+    let mut header: Value = serde_json::from_slice(text).ok()?;
+    let mut foreign = BTreeMap::new();
+    for (name, entry) in header.as_object_mut()?.iter_mut().filter(|(name, _)| *name != "__metadata__") {
+        let dtype = entry.get("dtype")?.as_str()?.to_owned();
+        if serde_json::from_value::<Dtype>(Value::from(dtype.as_str())).is_err() {
+            let offset = |i: usize| entry.get("data_offsets")?.get(i)?.as_u64();
+            let length = offset(1)?.checked_sub(offset(0)?)?;
+            entry["dtype"] = Value::from("U8");
+            entry["shape"] = Value::from(vec![length]);
+            foreign.insert(name.clone(), one_line(&dtype));
+        }
+    }
+    (!foreign.is_empty()).then_some((header, foreign))
+}
+
+/// **Errors** when a name stands twice in the object, or in the one it holds under `inner`.
+pub(super) fn distinct_names(json: &[u8], inner: &'static str) -> serde_json::Result<()> {
+    DistinctNames { inner: Some(inner) }.deserialize(&mut serde_json::Deserializer::from_slice(json))
 }
 
 /// The bytes before the data: length, then JSON padded to a multiple of 8. The same content gives the same bytes.
@@ -82,8 +146,8 @@ pub(super) fn one_line(text: &str) -> String {
 /// Accepts an object only if no name stands in it twice, where a map would quietly keep the last. The rest of the form
 /// is checked by [`Metadata`].
 struct DistinctNames {
-    /// The names are tensors' and `__metadata__`, which is such an object itself, or null.
-    whole_header: bool,
+    /// The name under which it holds such an object itself, or null.
+    inner: Option<&'static str>,
 }
 
 impl<'de> DeserializeSeed<'de> for DistinctNames {
@@ -108,8 +172,8 @@ impl<'de> Visitor<'de> for DistinctNames {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut seen = BTreeSet::new();
         while let Some(name) = map.next_key::<String>()? {
-            if self.whole_header && name == "__metadata__" {
-                map.next_value_seed(DistinctNames { whole_header: false })?;
+            if self.inner == Some(&name) {
+                map.next_value_seed(DistinctNames { inner: None })?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
