@@ -4,6 +4,7 @@
 pub mod analysis;
 pub mod array;
 pub mod cli;
+pub mod convert;
 pub mod data;
 pub mod error;
 pub mod experiment;

@@ -1,7 +1,8 @@
 //! safetensors in and out: named host tensors with string metadata.
 //!
 //! [`read`] takes a whole file, [`Reader`] one tensor at a time, [`Shards`] any number of files behind a memory map, so
-//! that a checkpoint larger than memory can be gone through. Every header is checked before a byte of data is believed: length, JSON, dtypes, offsets, shapes.
+//! that a checkpoint larger than memory can be gone through; [`write`] writes a file, [`write_streaming`] one that is larger
+//! than memory. Every header is checked before a byte of data is believed: length, JSON, dtypes, offsets, shapes.
 //!
 //! A tensor that is stored under two names (tied weights: clones of one [`Array`]) is written once; the metadata entry
 //! `sinexp.tied` is a JSON object from the other names to the stored one, and reading restores them.
@@ -9,6 +10,7 @@
 mod decode;
 mod header;
 mod shards;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -17,15 +19,16 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use safetensors::tensor::{Metadata, TensorInfo};
+use safetensors::tensor::Metadata;
 
-use self::header::{Header, TIED, Unknown, header_bytes, one_line, read_header};
+use self::header::{Header, Unknown, one_line, read_header};
 use crate::array::{Array, DType};
 use crate::error::{Error, Result};
-use crate::files::{reason, write_atomically};
+use crate::files::reason;
 
 pub use self::decode::{is_real, to_f32, to_f64};
 pub use self::shards::{ShardFile, ShardTensor, Shards};
+pub use self::stream::{Entry, write_streaming};
 pub use safetensors::tensor::Dtype;
 
 /// What a file holds.
@@ -58,52 +61,26 @@ pub fn read(path: impl AsRef<Path>) -> Result<Tensors> {
 ///
 /// **Errors** when a name is `__metadata__`, a metadata key is `sinexp.tied`, or the file cannot be written.
 pub fn write(path: impl AsRef<Path>, content: &Tensors) -> Result<()> {
-    let path = path.as_ref();
-    let fail = |reason: String| Error::file(path, format!("cannot be written: {reason}"));
-    if content.tensors.contains_key("__metadata__") {
-        return Err(fail("a tensor cannot be named __metadata__ in a safetensors file".into()));
-    }
-    if content.metadata.contains_key(TIED) {
-        return Err(fail(format!("the metadata key {TIED} is kept for tied tensors; give another")));
-    }
-    let mut stored: Vec<(&str, &Array)> = Vec::new();
-    let mut tied: BTreeMap<&str, &str> = BTreeMap::new();
-    let mut first: HashMap<(*const u8, DType, &[usize]), &str> = HashMap::new();
+    let mut arrays: Vec<&Array> = Vec::new();
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut first: HashMap<(*const u8, DType, &[usize]), usize> = HashMap::new();
     for (name, array) in &content.tensors {
         let identity = (array.bytes().as_ptr(), array.dtype(), array.dims());
         // Empty arrays have no memory of their own to be tied by.
         match first.get(&identity).filter(|_| !array.is_empty()) {
-            Some(first) => {
-                tied.insert(name, first);
-            }
+            Some(first) => entries[*first].aliases.push(name.clone()),
             None => {
-                first.insert(identity, name);
-                stored.push((name, array));
+                first.insert(identity, arrays.len());
+                arrays.push(array);
+                let (dtype, dims) = (to_file(array.dtype()), array.dims().to_vec());
+                entries.push(Entry { name: name.clone(), dtype, dims, aliases: Vec::new() });
             }
         }
     }
-    // Wide elements first, so that each tensor is aligned to its element; the sort keeps the names' order.
-    stored.sort_by_key(|(_, array)| std::cmp::Reverse(array.dtype().size()));
-    let mut end = 0;
-    let info = |&(name, array): &(&str, &Array)| {
-        let start = end;
-        end += array.bytes().len();
-        let info =
-            TensorInfo { dtype: to_file(array.dtype()), shape: array.dims().to_vec(), data_offsets: (start, end) };
-        (name.to_owned(), info)
-    };
-    let infos = Metadata::new(None, stored.iter().map(info).collect()).map_err(|e| fail(e.to_string()))?;
-    let mut metadata = content.metadata.clone();
-    if !tied.is_empty() {
-        metadata.insert(TIED.into(), serde_json::to_string(&tied).map_err(|e| fail(e.to_string()))?);
-    }
-    let header = header_bytes(infos, &metadata).map_err(fail)?;
-    write_atomically(path, |writer| {
-        let parts = std::iter::once(header.as_slice()).chain(stored.iter().map(|(_, array)| array.bytes()));
-        for part in parts {
-            writer.write_all(part).map_err(|e| fail(reason(&e)))?;
-        }
-        Ok(())
+    let path = path.as_ref();
+    write_streaming(path, &entries, &content.metadata, |i, sink| {
+        let cannot = |e: std::io::Error| Error::file(path, format!("cannot be written: {}", reason(&e)));
+        sink.write_all(arrays[i].bytes()).map_err(cannot)
     })
 }
 

@@ -7,6 +7,7 @@ mod common;
 mod damaged;
 mod full;
 mod grids;
+mod invert;
 mod mistakes;
 mod models;
 mod not_finite;

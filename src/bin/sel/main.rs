@@ -1,5 +1,7 @@
-//! `sel`: trains, evaluates, samples from and folds SEL transformers (2607.09967).
+//! `sel`: trains, evaluates, samples from and folds SEL transformers, and inverts pretrained ones (2607.09967).
 
+mod convert;
+mod init;
 mod train;
 mod use_model;
 
@@ -25,8 +27,10 @@ enum Command {
     Eval(use_model::Eval),
     /// Writes text with a model
     Generate(use_model::Generate),
-    /// Turns a checkpoint into an ordinary transformer's weights
+    /// Turns a checkpoint, or what `invert` made, into ordinary weights
     Fold(use_model::Fold),
+    /// Turns any checkpoint's linear layers into raw weights and scales
+    Invert(Box<convert::Invert>),
 }
 
 fn main() -> ExitCode {
@@ -36,5 +40,6 @@ fn main() -> ExitCode {
         Command::Eval(arguments) => use_model::eval(&arguments),
         Command::Generate(arguments) => use_model::generate(&arguments),
         Command::Fold(arguments) => use_model::fold(&arguments),
+        Command::Invert(arguments) => convert::run(&arguments),
     })
 }

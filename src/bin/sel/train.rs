@@ -14,8 +14,10 @@ use sinexp::experiment::language::{DataArguments, LanguageArguments, LanguageSiz
 use sinexp::files::ensure_writable_folder;
 use sinexp::runtime::{DeviceGroup, DeviceOptions, set_verbose};
 use sinexp::train::language::{
-    Checkpoint, LanguageConfig, LanguageTrainer, Metrics, Outcome, Saving, checkpoint, metrics, train,
+    Checkpoint, LanguageConfig, LanguageTrainer, Metrics, Outcome, Pretrained, Saving, checkpoint, metrics, train,
 };
+
+use crate::init::{init_sizes, starting_from};
 
 const DEVICE: &str = "cpu";
 const CHECKPOINT_EVERY: &str = "500";
@@ -35,6 +37,9 @@ pub struct Arguments {
     /// Goes on from the newest checkpoint in the folder, or from this one
     #[arg(long, value_name = "CHECKPOINT", num_args = 0..=1)]
     resume: Option<Option<PathBuf>>,
+    /// Starts from these weights: a file of `sel fold` (with --mode standard), or what `sel invert` made of one
+    #[arg(long, value_name = "WEIGHTS", conflicts_with = "resume")]
+    init: Option<PathBuf>,
     #[command(flatten)]
     sel: SelArguments,
     #[command(flatten)]
@@ -75,7 +80,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let reason = "holds a run already: --resume goes on with it, another --out begins a new one";
         return Err(Error::file(folder, reason).into());
     }
-    let sizes = arguments.language.sizes(LanguageSizes::of(arguments.language.preset));
+    let init = arguments.init.as_deref().map(Pretrained::open).transpose()?;
+    let mut preset = LanguageSizes::of(arguments.language.preset);
+    if let Some(init) = &init {
+        init_sizes(&mut preset, init)?;
+    }
+    let sizes = arguments.language.sizes(preset);
     let tokenizer = match &from {
         Some(checkpoint) => checkpoint.config.tokenizer.parse()?,
         None => sizes.tokenizer,
@@ -90,7 +100,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             }
             config
         }
-        None => asked()?,
+        None => match &init {
+            Some(init) => starting_from(init, asked()?)?,
+            None => asked()?,
+        },
     };
     let metrics = match &from {
         Some(checkpoint) => Metrics::read(home.filter(|_| elsewhere).unwrap_or(folder), Some(checkpoint.step))?,
@@ -118,7 +131,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     say(&format!("compiled in {:.1} s", trainer.compile_time().as_secs_f64()));
     let mut run = match from {
         Some(checkpoint) => trainer.resume(&data, checkpoint, metrics)?,
-        None => trainer.start(&data, config.seed)?,
+        None => match init {
+            Some(init) => trainer.start_from(&data, config.seed, init.parameters)?,
+            None => trainer.start(&data, config.seed)?,
+        },
     };
     let stop = stop_on_signal()?;
     let mut progress = Progress::new("train", (config.steps() - begun) as u64);
@@ -182,12 +198,17 @@ fn resumed(checkpoint: &Checkpoint, data: &Dataset) -> Result<LanguageConfig> {
 /// Whether the command line has an option that a run's numbers depend on.
 fn settles_the_run() -> bool {
     const FREE: [&str; 8] = ["out", "resume", "corpus", "tokenizer", "device", "checkpoint_every", "keep", "verbose"];
+    given().iter().any(|id| !FREE.contains(&id.as_str()))
+}
+
+/// The options of `sel train` that stand on the command line.
+pub fn given() -> Vec<String> {
     let matches = crate::Arguments::command().get_matches();
-    let Some(matches) = matches.subcommand_matches("train") else { return false };
+    let Some(matches) = matches.subcommand_matches("train") else { return Vec::new() };
     let given = |id: &clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
     // Groups of options have names as types do.
     let option = |id: &clap::Id| id.as_str().starts_with(|c: char| c.is_ascii_lowercase());
-    matches.ids().any(|id| option(id) && given(id) && !FREE.contains(&id.as_str()))
+    matches.ids().filter(|id| option(id) && given(id)).map(|id| id.as_str().to_owned()).collect()
 }
 
 /// Refuses options that make another run than the checkpoint's, by the first choice that differs.
@@ -198,7 +219,7 @@ fn differing(config: &LanguageConfig, asked: &LanguageConfig) -> Result<()> {
     Err(Error::argument(name, asked, reason).into())
 }
 
-fn first_difference(name: &str, a: &Value, b: &Value) -> Option<(String, String, String)> {
+pub fn first_difference(name: &str, a: &Value, b: &Value) -> Option<(String, String, String)> {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
             let below = |key: &String| if name.is_empty() { key.clone() } else { format!("{name}.{key}") };

@@ -13,11 +13,13 @@ use sinexp::random::Key;
 use sinexp::runtime::{Buffer, Device};
 use sinexp::train::language::{Folded, Generator, Sampling, loss_program};
 
+use crate::convert::{fold_inverted, is_inverted};
+
 /// Measures the mean loss over the validation split, in nats per token.
 #[derive(Args, Debug)]
 #[command(allow_negative_numbers = true)]
 pub struct Eval {
-    /// A run's folder, a checkpoint or folded weights
+    /// A run's folder, a checkpoint, folded or inverted weights
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     #[command(flatten)]
@@ -37,7 +39,7 @@ pub struct Eval {
 #[derive(Args, Debug)]
 #[command(allow_negative_numbers = true)]
 pub struct Generate {
-    /// A run's folder, a checkpoint or folded weights
+    /// A run's folder, a checkpoint, folded or inverted weights
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     /// Text to continue
@@ -64,14 +66,16 @@ pub struct Generate {
 }
 
 /// Computes the effective weights once and writes them as an ordinary transformer: blocks.0.q.W, blocks.0.q.b ...
+///
+/// What `sel invert` made becomes the ordinary checkpoint again: its names, shapes and element types.
 #[derive(Args, Debug)]
 #[command(allow_negative_numbers = true)]
 pub struct Fold {
-    /// A run's folder or a checkpoint
+    /// A run's folder, a checkpoint, or a file or folder of `sel invert`
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// File to write
-    #[arg(long, value_name = "FILE")]
+    /// File to write; a folder, for a folder of `sel invert`
+    #[arg(long, value_name = "PATH")]
     out: PathBuf,
     /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
@@ -154,6 +158,9 @@ pub fn generate(arguments: &Generate) -> Result<()> {
 
 pub fn fold(arguments: &Fold) -> Result<()> {
     let device = Device::open(&arguments.device)?;
+    if is_inverted(&arguments.model) {
+        return fold_inverted(&arguments.model, &arguments.out, &device);
+    }
     let model = Folded::open(&device, &arguments.model)?;
     model.write(&arguments.out)?;
     let numbers = model.origin.transformer.size();

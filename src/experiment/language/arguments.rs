@@ -277,6 +277,7 @@ impl LanguageArguments {
             transformer,
             projection,
             start: Start { target, uniform_biases: self.uniform_biases },
+            init: None,
             step,
             seed,
             corpus: format!("{}, sha256 {}", description.corpus, &description.corpus_sha256[..12]),

@@ -94,7 +94,8 @@ mod tests {
             let sel = Sel::new(7.5).with_mode(mode);
             for point in points() {
                 let table = InverseTable::new(&sel, point);
-                let drawn = exponents.iter().enumerate().map(|(i, e)| 10f64.powf(*e) * if i % 2 == 0 { 1.0 } else { -1.0 });
+                let drawn =
+                    exponents.iter().enumerate().map(|(i, e)| 10f64.powf(*e) * if i % 2 == 0 { 1.0 } else { -1.0 });
                 for target in drawn.chain([0.0, -0.0, 1e300, f64::from(f32::MIN_POSITIVE) / 3.0]) {
                     let (fast, slow) = (table.invert(target), sel.invert_point(&point, target));
                     let Some(fast) = fast else {
@@ -102,7 +103,10 @@ mod tests {
                         continue;
                     };
                     let back = sel.value(&point, fast);
-                    assert!((back - target).abs() <= 1e-14 * target.abs(), "{mode} {target:e}: {fast:e} gives {back:e}");
+                    assert!(
+                        (back - target).abs() <= 1e-14 * target.abs(),
+                        "{mode} {target:e}: {fast:e} gives {back:e}"
+                    );
                 }
                 assert_eq!(table.invert(f64::NAN), None);
                 assert_eq!(table.invert(f64::INFINITY), None);

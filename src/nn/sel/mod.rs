@@ -241,6 +241,24 @@ impl Sel {
         all
     }
 
+    /// All leaves of a weight but `w` at the start of training: what [`Sel::initial_point`] is at every element.
+    ///
+    /// **Errors** as [`Sel::check`].
+    pub fn initial_scales(&self, dims: &[usize], key: Key) -> Result<LeafValues> {
+        self.check()?;
+        let mut values = LeafValues::new();
+        for (i, scale) in self.scales().iter().enumerate() {
+            values.extend(scale.initial(dims, key.fold_in(i as u32))?);
+        }
+        if let Some(Residual { rank, .. }) = self.residual_of(dims) {
+            let std = 1.0 / (rank as f64).sqrt();
+            let a = key.fold_in(100).normal::<f32>(&[dims[0], rank]).mapv(|x| f64::from(x) * std);
+            values.insert("d.A".into(), a);
+            values.insert("d.B".into(), ArrayD::zeros(vec![rank, dims[1]]));
+        }
+        Ok(values)
+    }
+
     /// The residual of a weight of these dimensions; vectors have none.
     fn residual_of(&self, dims: &[usize]) -> Option<Residual> {
         self.residual.filter(|_| dims.len() == 2)
@@ -268,19 +286,8 @@ impl Parameterization for Sel {
     ///
     /// **Errors** when the worst residual |f(w) - target| is above 1e-6 of the largest target.
     fn initial(&self, target: &ArrayD<f64>, key: Key) -> Result<LeafValues> {
-        self.check()?;
-        let dims = target.shape();
-        let raw = newton(target, self.beta)?;
-        let mut values = LeafValues::from([("w".to_owned(), raw)]);
-        for (i, scale) in self.scales().iter().enumerate() {
-            values.extend(scale.initial(dims, key.fold_in(i as u32))?);
-        }
-        if let Some(Residual { rank, .. }) = self.residual_of(dims) {
-            let std = 1.0 / (rank as f64).sqrt();
-            let a = key.fold_in(100).normal::<f32>(&[dims[0], rank]).mapv(|x| f64::from(x) * std);
-            values.insert("d.A".into(), a);
-            values.insert("d.B".into(), ArrayD::zeros(vec![rank, dims[1]]));
-        }
+        let mut values = self.initial_scales(target.shape(), key)?;
+        values.insert("w".to_owned(), newton(target, self.beta)?);
         Ok(values)
     }
 

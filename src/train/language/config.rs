@@ -22,6 +22,16 @@ pub enum Projection {
     Sel(Sel),
 }
 
+impl Projection {
+    /// A transformer with its projections stored so.
+    pub fn model(&self, transformer: &Transformer) -> LanguageModel {
+        match self {
+            Projection::Standard => LanguageModel::new(transformer.clone(), Standard),
+            Projection::Sel(sel) => LanguageModel::new(transformer.clone(), sel.clone()),
+        }
+    }
+}
+
 /// The resolved configuration of a run. Two runs of equal configurations on one device give the same numbers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LanguageConfig {
@@ -31,6 +41,9 @@ pub struct LanguageConfig {
     pub projection: Projection,
     /// How it starts.
     pub start: Start,
+    /// The weights that it starts from instead, by name and digest; see [`Pretrained`](super::Pretrained).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init: Option<String>,
     /// The training step; `schedule.total` is the length of the run.
     pub step: StepSettings,
     /// Seed of the start and of the batches.
@@ -53,10 +66,7 @@ impl LanguageConfig {
 
     /// The model.
     pub fn model(&self) -> LanguageModel {
-        match &self.projection {
-            Projection::Standard => LanguageModel::new(self.transformer.clone(), Standard),
-            Projection::Sel(sel) => LanguageModel::new(self.transformer.clone(), sel.clone()),
-        }
+        self.projection.model(&self.transformer)
     }
 
     /// Whether both splits of `data` have room for a sequence.

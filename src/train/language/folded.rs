@@ -6,8 +6,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Checkpoint, list};
+use super::pretrained::Pretrained;
 use super::step::{effective_program, effective_signature};
 use crate::array::Array;
+use crate::convert;
 use crate::error::{Error, Result};
 use crate::interop::safetensors::{self, Tensors};
 use crate::nn::language_model::{LanguageModel, Weights};
@@ -41,16 +43,13 @@ pub struct Folded {
     pub weights: Weights,
 }
 
-const FORMAT: &str = "sinexp language weights 1";
+pub(super) const FORMAT: &str = "sinexp language weights 1";
 
 impl Folded {
     /// Computes the effective weights of a checkpoint.
     pub fn of_checkpoint(device: &Device, checkpoint: &Checkpoint) -> Result<Self> {
         let config = &checkpoint.config;
-        let program = device.compile(&effective_program(&config.model())?)?;
-        let arguments: Vec<&Array> = program.inputs().filter_map(|(name, _)| checkpoint.parameters.get(name)).collect();
-        let values = program.call(&arguments)?;
-        let weights = program.outputs().map(|(name, _)| name.to_owned()).zip(values).collect();
+        let weights = effective(device, &config.model(), &checkpoint.parameters)?;
         let origin = Origin {
             transformer: config.transformer.clone(),
             tokenizer: config.tokenizer.clone(),
@@ -62,7 +61,13 @@ impl Folded {
         Ok(Folded { origin, weights })
     }
 
-    /// Opens a folded file, a checkpoint, or the newest checkpoint of a run's folder.
+    /// Computes the effective weights of leaves that `sel invert` made.
+    pub fn of_pretrained(device: &Device, pretrained: &Pretrained) -> Result<Self> {
+        let weights = effective(device, &pretrained.model(), &pretrained.parameters)?;
+        Ok(Folded { origin: pretrained.origin.clone(), weights })
+    }
+
+    /// Opens a folded file, one of `sel invert`, a checkpoint, or the newest checkpoint of a run's folder.
     ///
     /// **Errors** say what the file is instead, or how it is damaged.
     pub fn open(device: &Device, path: &Path) -> Result<Self> {
@@ -75,6 +80,7 @@ impl Folded {
         let metadata = safetensors::Reader::open(path)?.metadata;
         match metadata.get("format").map(String::as_str) {
             Some(FORMAT) => Self::read(path),
+            Some(convert::FORMAT) => Self::of_pretrained(device, &Pretrained::open(path)?),
             _ => Self::of_checkpoint(device, &Checkpoint::read(path)?),
         }
     }
@@ -99,4 +105,11 @@ impl Folded {
         let metadata = BTreeMap::from([("format".to_owned(), FORMAT.to_owned()), ("origin".to_owned(), origin)]);
         safetensors::write(path, &Tensors { tensors: model.split(&self.weights)?, metadata })
     }
+}
+
+fn effective(device: &Device, model: &LanguageModel, parameters: &Weights) -> Result<Weights> {
+    let program = device.compile(&effective_program(model)?)?;
+    let arguments: Vec<&Array> = program.inputs().filter_map(|(name, _)| parameters.get(name)).collect();
+    let values = program.call(&arguments)?;
+    Ok(program.outputs().map(|(name, _)| name.to_owned()).zip(values).collect())
 }

@@ -8,6 +8,7 @@
 //! | `session.rs` | [`train`]: a run with its folder: evaluations, metrics, checkpoints, stopping |
 //! | `checkpoint.rs`, `metrics.rs` | what lies in that folder |
 //! | `folded.rs`, `generate.rs` | models as ordinary weights, and text from them |
+//! | `pretrained.rs` | weights that a run starts from |
 //! | `diagnosis.rs` | what is wrong when a number is not finite |
 
 pub mod checkpoint;
@@ -16,6 +17,7 @@ mod diagnosis;
 mod folded;
 mod generate;
 pub mod metrics;
+mod pretrained;
 mod run;
 mod session;
 mod step;
@@ -25,6 +27,7 @@ pub use config::{LanguageConfig, Projection};
 pub use folded::{Folded, Origin};
 pub use generate::{Generator, Sampling};
 pub use metrics::Metrics;
+pub use pretrained::Pretrained;
 pub use run::{LanguageRun, LanguageTrainer};
 pub use session::{Outcome, Saving, train};
 pub use step::{StepSettings, effective_program, loss_program, step_program, tracked_program};

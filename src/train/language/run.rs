@@ -91,8 +91,15 @@ impl LanguageTrainer {
     ///
     /// **Errors** when the data are of another tokenizer, or the parameterisation cannot start.
     pub fn start<'a>(&'a self, data: &'a Dataset, seed: u64) -> Result<LanguageRun<'a>> {
+        let parameters = self.model.initial(self.config.start, Key::new(seed).fold_in(0))?;
+        self.start_from(data, seed, parameters)
+    }
+
+    /// A new run with this seed from these parameters, by name and stacked.
+    ///
+    /// **Errors** as [`LanguageTrainer::start`], and when a parameter is missing.
+    pub fn start_from<'a>(&'a self, data: &'a Dataset, seed: u64, parameters: Weights) -> Result<LanguageRun<'a>> {
         let config = LanguageConfig { seed, ..self.config.clone() };
-        let parameters = self.model.initial(config.start, Key::new(seed).fold_in(0))?;
         let zeros: Weights =
             parameters.iter().map(|(n, p)| (n.clone(), Array::full(DType::F32, p.dims(), 0.0))).collect();
         let checkpoint = Checkpoint { step: 0, config, parameters, m: zeros.clone(), v: zeros };
