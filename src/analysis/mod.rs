@@ -5,3 +5,4 @@ pub mod moments;
 pub mod protocol;
 pub mod spectrum;
 pub mod svd;
+pub mod weights;

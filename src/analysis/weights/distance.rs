@@ -1,0 +1,67 @@
+//! How far training moved each weight: |w - w0| from a start w0 drawn from Xavier's uniform law.
+
+use rayon::prelude::*;
+
+use super::role::Fans;
+use crate::error::Result;
+use crate::interop::safetensors::{ShardTensor, Shards, to_f32};
+use crate::random::Key;
+
+/// Neighbours that are taken together where not all weights are.
+const BLOCK: usize = 1 << 12;
+
+/// A sample of distances, smallest first.
+#[derive(Clone, Debug, Default)]
+pub struct Distances {
+    /// |w - w0| of the sampled weights, sorted.
+    pub sorted: Vec<f32>,
+    /// Every how manieth block of 4096 neighbours was taken; 1 for all.
+    pub every: usize,
+}
+
+impl Distances {
+    /// Mean distance; NaN for none.
+    pub fn mean(&self) -> f64 {
+        self.sorted.iter().map(|d| f64::from(*d)).sum::<f64>() / self.sorted.len() as f64
+    }
+
+    /// The distance that `share` of the weights do not exceed.
+    pub fn quantile(&self, share: f64) -> f64 {
+        let last = self.sorted.len().saturating_sub(1);
+        let place = (last as f64 * share).round() as usize;
+        self.sorted.get(place.min(last)).map_or(f64::NAN, |d| f64::from(*d))
+    }
+}
+
+/// Distances of the finite weights of `matrices`, at most about `most` of them: every n-th block of 4096 neighbours of each.
+///
+/// Matrix i starts at `key.fold_in(i).uniform(-b, b)` with Xavier's b, one draw per block: block j from
+/// `key.fold_in(i).fold_in(j)`. Nothing is stored but the distances.
+///
+/// **Errors** when a tensor holds no real floating-point numbers.
+pub fn distances(shards: &Shards, matrices: &[(&ShardTensor, Fans)], key: Key, most: usize) -> Result<Distances> {
+    let total: usize = matrices.iter().map(|m| m.0.len()).sum();
+    let every = total.div_ceil(most.max(1)).max(1);
+    let mut all = Vec::with_capacity(total.min(most));
+    for (i, (tensor, fans)) in matrices.iter().enumerate() {
+        let (bytes, size) = (shards.bytes(tensor), tensor.byte_len() / tensor.len().max(1));
+        let (bound, key) = (fans.xavier_max() as f32, key.fold_in(i as u32));
+        let blocks: Vec<usize> = (0..tensor.len().div_ceil(BLOCK)).step_by(every).collect();
+        let found: Vec<Vec<f32>> = blocks
+            .par_iter()
+            .map(|j| {
+                let mut block = Vec::with_capacity(BLOCK);
+                let end = ((j + 1) * BLOCK * size).min(bytes.len());
+                to_f32(tensor.dtype, &bytes[j * BLOCK * size..end], &mut block)?;
+                let start = key.fold_in(*j as u32).uniform::<f32>(&[block.len()], -bound, bound);
+                block.iter_mut().zip(start).for_each(|(w, s)| *w = (*w - s).abs());
+                block.retain(|d| d.is_finite());
+                Ok(block)
+            })
+            .collect::<Result<_>>()?;
+        all.extend(found.into_iter().flatten());
+        shards.release(tensor);
+    }
+    all.par_sort_unstable_by(f32::total_cmp);
+    Ok(Distances { sorted: all, every })
+}
