@@ -9,16 +9,7 @@ use sinexp::interop::safetensors::{self, Tensors};
 use sinexp::random::Key;
 
 use super::common::cli::{numbers, table};
-use super::{corpus, folder, sel, succeeds, whole};
-
-fn fails(command: &mut std::process::Command) -> String {
-    let output = command.output().expect("runs");
-    assert!(!output.status.success(), "it succeeds");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let error = said.lines().last().unwrap_or_default().to_owned();
-    assert!(error.starts_with("error: "), "{said}");
-    error
-}
+use super::{corpus, fails, folder, sel, succeeds, whole};
 
 fn shown(path: &Path) -> String {
     path.display().to_string()
@@ -98,7 +89,8 @@ fn sharded_weights_come_back_bit_for_bit_in_bf16() {
     assert!(file.tensors.contains_key("h.1.mlp.c_fc.bias"), "--no-biases");
 }
 
-/// Every mode, with and without options that store the scales otherwise: folding undoes inverting to 2e-6 of a weight.
+/// Every mode, with and without options that store the scales otherwise: folding undoes inverting, in f32. A negative weight
+/// of mismatch is a difference of the pathways.
 #[test]
 fn every_mode_comes_back() {
     let home = folder();
@@ -110,7 +102,7 @@ fn every_mode_comes_back() {
     safetensors::write(&source, &Tensors { tensors: tensors.clone(), metadata: BTreeMap::new() }).expect("written");
     let each = [
         "--mode congruent",
-        "--mode mismatch --residual 3 --pattern-n col --n0 0.3 --pattern-e lora --pattern-l row --pattern-m full",
+        "--mode mismatch --beta 8 --residual 3 --pattern-n col --n0 0.3 --pattern-e lora --pattern-l row --pattern-m full",
         "--mode oppose --beta 8",
         "--mode exp_only --absorb-beta",
         "--mode damped --pattern-n global --n0 0.1",
@@ -124,7 +116,7 @@ fn every_mode_comes_back() {
         let folded = safetensors::read(&back).expect("whole").tensors;
         for (name, value) in &tensors {
             for (a, b) in value.to_f64_vec().iter().zip(folded[name].to_f64_vec()) {
-                assert!((a - b).abs() <= 2e-6 * a.abs().max(1e-3), "{options} {name}: {a} and {b}");
+                assert!((a - b).abs() <= 5e-6 * a.abs().max(1e-3), "{options} {name}: {a} and {b}");
             }
         }
     }
@@ -160,7 +152,7 @@ fn training_goes_on_from_an_inverted_model() {
     succeeds(&mut train(&path("raw.safetensors"), &path("slow"), &["--beta", "6", "--k-e", "5"]));
 
     for (init, more, why) in [
-        ("raw", "--width 64", "width = 64: the weights of --init have 16"),
+        ("raw", "--width 64", "--width = 64: the weights of --init have 16"),
         ("raw", "--beta 5", "beta = 5.0: the weights of --init were inverted with 6.0"),
         ("raw", "--mode congruent --beta 6", "mode = \"congruent\""),
         ("raw", "--mode standard", "are raw weights"),
@@ -168,8 +160,7 @@ fn training_goes_on_from_an_inverted_model() {
         ("raw", "--tokenizer gpt2", "were trained with bytes"),
     ] {
         let more: Vec<&str> = more.split_whitespace().collect();
-        let error = fails(&mut train(&path(&format!("{init}.safetensors")), &path("no"), &more));
-        assert!(error.contains(why), "{error}");
+        fails(&mut train(&path(&format!("{init}.safetensors")), &path("no"), &more), 2, &[why]);
         assert!(!home.path().join("no/run.json").exists());
     }
 }
@@ -186,7 +177,7 @@ fn what_cannot_be_inverted_is_named_and_nothing_is_written() {
     write("gap.safetensors", &[("a.q_proj.weight", matrix.clone())]);
     write("nan.safetensors", &[("a.q_proj.weight", Array::from_slice(&[2, 2], &[0f32, 1.0, f32::NAN, 0.0]))]);
     write("other.safetensors", &[("a.weight", matrix.clone())]);
-    write("taken.safetensors", &[("a.q_proj.weight", matrix.clone()), ("a.q_proj.weight.w", matrix.clone())]);
+    write("taken.safetensors", &[("a.q_proj.weight", matrix.clone()), ("a.q_proj.weight.e.r", Array::scalar(1f32))]);
     fs::write(home.path().join("cut.safetensors"), b"nothing").expect("written");
     let out = path("out.safetensors");
     let shift = ["--beta", "7.5", "--pattern-s", "global", "--s0", "0.1"];
@@ -196,27 +187,31 @@ fn what_cannot_be_inverted_is_named_and_nothing_is_written() {
         ("nan", &["--nearest"], "only finite weights can be inverted"),
         ("other", &[], "no tensor of it is known as a linear layer: name them with --role NAME=REGEX"),
         ("other", &["--role", "x"], "expected NAME=REGEX"),
-        ("taken", &[], "two tensors would be named `a.q_proj.weight.w`"),
+        ("taken", &[], "two tensors would be named `a.q_proj.weight.e.r`"),
         ("cut", &[], "is no safetensors file"),
         ("none", &[], "none.safetensors"),
     ] {
         let mut command = sel(&["invert", &path(&format!("{input}.safetensors")), "--out", &out]);
-        let error = fails(command.args(more));
-        assert!(error.contains(why), "{error}");
+        fails(command.args(more), 2, &[why]);
         assert!(!Path::new(&out).exists(), "{input} is written");
     }
     let said = succeeds(sel(&["invert", &path("gap.safetensors"), "--out", &out]).args(shift).arg("--nearest"));
     assert!(said.contains("2 weights have no preimage"), "{said}");
-    let error = fails(&mut sel(&["invert", &out, "--out", &path("again.safetensors")]));
-    assert!(error.contains("holds raw weights already"), "{error}");
-    let error = fails(&mut sel(&["invert", &path("gap.safetensors"), "--out", &path("gap.safetensors")]));
-    assert!(error.contains("would overwrite the source"), "{error}");
+    fails(&mut sel(&["invert", &out, "--out", &path("again.safetensors")]), 2, &["holds raw weights already"]);
+    fails(
+        &mut sel(&["invert", &path("gap.safetensors"), "--out", &path("gap.safetensors")]),
+        2,
+        &["would overwrite the source"],
+    );
     // A leaf that is gone.
     let mut file = safetensors::read(&out).expect("whole");
     file.tensors.remove("a.q_proj.weight.e.r");
     safetensors::write(path("less.safetensors"), &file).expect("written");
-    let error = fails(&mut sel(&["fold", &path("less.safetensors"), "--out", &path("back.safetensors")]));
-    assert!(error.contains("`a.q_proj.weight.e.r`: is missing"), "{error}");
+    fails(
+        &mut sel(&["fold", &path("less.safetensors"), "--out", &path("back.safetensors")]),
+        2,
+        &["`a.q_proj.weight.e.r`: is missing"],
+    );
     assert!(!home.path().join("back.safetensors").exists());
     let said =
         succeeds(&mut sel(&["invert", &path("other.safetensors"), "--out", &path("o.safetensors"), "--role", "x=^a"]));

@@ -103,7 +103,7 @@ fn succeeds(command: &mut Command) -> String {
 /// Plain lines about how far it is, without a number that is not one.
 fn only_progress<'a>(lines: impl Iterator<Item = &'a str>) {
     for line in lines {
-        let known = ["train ", "tokens ", "run "].iter().any(|word| line.starts_with(word));
+        let known = ["train ", "tokens ", "run ", "invert ", "fold "].iter().any(|word| line.starts_with(word));
         assert!(known && line.contains(" %)") && !line.contains("NaN") && !line.contains('\x1b'), "{line:?}");
     }
 }

@@ -23,16 +23,21 @@ pub fn init_sizes(sizes: &mut LanguageSizes, init: &Pretrained) -> Result<()> {
 ///
 /// **Errors** name the option that does not go with the weights.
 pub fn starting_from(init: &Pretrained, mut config: LanguageConfig) -> Result<LanguageConfig> {
-    let mut network = init.origin.transformer.clone();
-    (network.looped, network.remat) = (config.transformer.looped, config.transformer.remat);
-    (config.transformer.tied, config.transformer.hidden) = (network.tied, network.hidden);
-    if let Some((name, of_file, asked)) = first_difference("", &json!(network), &json!(config.transformer)) {
-        let reason = format!("the weights of --init have {of_file}: leave the option out");
-        return Err(Error::argument(name, asked, reason));
-    }
     if config.tokenizer != init.origin.tokenizer {
         let reason = format!("the weights of --init were trained with {}", init.origin.tokenizer);
         return Err(Error::argument("--tokenizer", config.tokenizer, reason));
+    }
+    let (network, asked) = (&init.origin.transformer, &mut config.transformer);
+    (asked.tied, asked.hidden) = (network.tied, network.hidden);
+    for (name, of_file, asked) in [
+        ("--width", network.width, asked.width),
+        ("--depth", network.depth, asked.depth),
+        ("--heads", network.heads, asked.heads),
+    ] {
+        if of_file != asked {
+            let reason = format!("the weights of --init have {of_file}: leave the option out");
+            return Err(Error::argument(name, asked, reason));
+        }
     }
     let of_transform = SelArguments::augment_args(Command::new("sel"));
     let known: Vec<String> = of_transform.get_arguments().map(|a| a.get_id().to_string()).collect();
