@@ -12,6 +12,7 @@ mod image;
 mod layout;
 pub mod losses;
 mod output;
+pub mod scales;
 pub mod sound;
 pub mod spectrum;
 pub mod style;
