@@ -36,7 +36,7 @@ struct Arguments {
     /// beta of SEL's pathway in Fig. 11
     #[arg(long, value_name = "BETA", default_value_t = 15.0)]
     steep: f64,
-    /// Mode of the full transform in Fig. 10
+    /// Mode of Fig. 10
     #[arg(long, default_value = "mismatch")]
     mode: Mode,
     /// Modes of the extra figure [default: all]

@@ -41,7 +41,7 @@ struct Arguments {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Weights of each sign in the scatter plot
-    #[arg(long, value_name = "COUNT", default_value_t = 600)]
+    #[arg(long, value_name = "COUNT", default_value_t = 120)]
     points: usize,
     /// Where to compute
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
@@ -81,13 +81,12 @@ fn mismatch(arguments: Arguments) -> anyhow::Result<()> {
         TargetName::XavierUniform => Target::XavierUniform,
         TargetName::XavierNormal => Target::XavierNormal,
     };
-    let start = |beta: f64| {
-        let sel = Sel::new(beta).with_mode(arguments.mode);
-        SelStart::new(&device, StartSettings { sel, shape, target, seed: arguments.seed })
-    };
-    let mut betas = vec![arguments.beta];
-    betas.extend(arguments.betas.iter().filter(|b| **b != arguments.beta));
-    let starts = betas.into_iter().map(start).collect::<Result<Vec<_>>>()?;
+    let sel = |beta: f64| Sel::new(beta).with_mode(arguments.mode);
+    let settings = StartSettings { sel: sel(arguments.beta), shape, target, seed: arguments.seed };
+    let mut starts = vec![SelStart::new(&device, settings)?];
+    for beta in arguments.betas.iter().filter(|b| **b != arguments.beta) {
+        starts.push(starts[0].through(&device, sel(*beta))?);
+    }
     let first = &starts[0];
     ensure_writable_folder(&arguments.out)?;
     let mut record = RunRecord::new("sel-mismatch", arguments.seed, &device.describe());
@@ -114,8 +113,10 @@ fn mismatch(arguments: Arguments) -> anyhow::Result<()> {
     let mut files = by_sign.write_all(&arguments.out, "by_sign", &formats)?;
     files.extend(outliers.write_all(&arguments.out, "outliers", &formats)?);
     files.extend(singular_table(first)?.write_all(&arguments.out, "singular_values", &[TableFormat::Parquet])?);
-    let sampled =
-        format!("{what}. Left: {} weights of each sign. Right: bars above are mean and 5–95 %.", arguments.points);
+    let sampled = format!(
+        "{what}. Left: {} weights of each sign. Right: share in each of 60 bins; above them mean and 5–95 %.",
+        arguments.points
+    );
     files.extend(figure12(first, arguments.points, &sampled).write(arguments.out.join("fig12"))?);
     files.extend(singular_figure(first, &format!("{what}.")).write(arguments.out.join("singular_values"))?);
     record.set(

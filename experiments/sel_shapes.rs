@@ -12,7 +12,7 @@ use sinexp::experiment::language::OpenedRun;
 use sinexp::files::ensure_writable_folder;
 use sinexp::nn::sel::Sel;
 use sinexp::report::TableFormat;
-use sinexp::report::scales::{NamedCurve, annealing_figure, scale_curves, scale_table};
+use sinexp::report::scales::{NamedCurve, annealing_figure, mean_over_roles, scale_curves, scale_table};
 use sinexp::report::sel_shapes::{extreme_table, figure8, figure9, shape_curves, shape_table};
 use sinexp::runtime::tune_allocator;
 
@@ -65,20 +65,25 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
     ensure_writable_folder(&arguments.out)?;
     let mut record = RunRecord::new("sel-shapes", arguments.seed, "host");
 
-    let what = format!("{}, step {}", run.description(), checkpoint.step);
+    let what = format!("Run: {}, step {}", run.description(), checkpoint.step);
     let residual = if sel.residual.is_some() { " The residual is left out." } else { "" };
     let sampled = format!("{what}; {} positions per role over all blocks.{residual}", settings.positions);
-    let table = shape_table(&format!("Learned transforms by role: {sampled}"), &shapes)?;
+    let table = shape_table(&format!("Learned transforms by role. {sampled}"), &shapes)?;
     say(&table.to_string());
     let formats = [TableFormat::Csv, TableFormat::Markdown];
     let mut files = table.write_all(&arguments.out, "roles", &formats)?;
     let scales = scale_curves(run.metrics.rows.iter().map(|row| (row.step, &row.tracked)));
     let curves = evaluation_curves(&run, &sel, against.as_ref());
+    let last = |scale| mean_over_roles(&scales, scale).last().map_or(f64::NAN, |p| p.1);
+    let [e, l, m] = ["e_w", "l_w", "m"].map(last);
+    say(&format!("\nMeans over roles at the end, relative to the start: e_w {e:.3}, l_w {l:.3}, m {m:.3}"));
+    say("The paper (1024 x 12, 100k steps): e_w 1.38, l_w 0.54, m 0.98");
     files.extend(scale_table(&scales)?.write_all(&arguments.out, "scales", &[TableFormat::Parquet])?);
     files.extend(shape_curves(&shapes)?.write_all(&arguments.out, "shapes", &[TableFormat::Parquet])?);
     files.extend(extreme_table(&shapes)?.write_all(&arguments.out, "extremes", &[TableFormat::Csv])?);
     files.extend(
-        annealing_figure(&curves, &scales, &format!("{}.", run.description())).write(arguments.out.join("fig6"))?,
+        annealing_figure(&curves, &scales, &format!("Run: {}.", run.description()))
+            .write(arguments.out.join("fig6"))?,
     );
     files.extend(figure8(&shapes, &sampled).write(arguments.out.join("fig8"))?);
     let largest = format!("{sampled} Curves and marks: the {} largest of those sampled.", settings.extremes);

@@ -73,8 +73,8 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
         (a, b) if a == b => String::new(),
         (_, b) => format!(" (baseline seed {b})"),
     };
-    let what = format!("{}{seeds}; {trained}. Matrices of all projections, without biases.", run.description());
-    let table = weight_table(&format!("Weights of the baseline and effective weights of SEL: {what}"), &all)?;
+    let what = format!("Run: {}{seeds}; {trained}. Matrices of all projections, without biases.", run.description());
+    let table = weight_table(&format!("Weights of the baseline and effective weights of SEL. {what}"), &all)?;
     say(&table.to_string());
     let mut files = table.write_all(&arguments.out, "weights", &[TableFormat::Csv, TableFormat::Markdown])?;
     files.extend(histogram_table(&all)?.write_all(&arguments.out, "histograms", &[TableFormat::Parquet])?);

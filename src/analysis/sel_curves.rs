@@ -101,9 +101,8 @@ impl CurveSettings {
         for (row, beta) in betas.iter().enumerate() {
             for (column, n) in offsets.iter().enumerate() {
                 let panel = row * offsets.len() + column;
-                for mode in [Mode::ExpOnly, self.mode] {
-                    all.push(request("fig10", panel, mode.to_string(), at_start(mode, *beta, *n), reach(betas)));
-                }
+                let sel = at_start(self.mode, *beta, *n);
+                all.push(request("fig10", panel, self.mode.to_string(), sel, reach(betas)));
             }
         }
         all.push(request("fig11", 0, "symexp".into(), at_start(Mode::ExpOnly, 1.0, 0.0), REACH));

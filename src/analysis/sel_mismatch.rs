@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::distribution::{Described, quantile, sorted};
 use super::svd::singular_values;
-use crate::array::Array;
+use crate::array::{Array, DType};
 use crate::error::{Error, Result};
 use crate::graph::{Program, Shape, Tensor};
 use crate::nn::init::Law;
@@ -57,6 +57,8 @@ pub struct BySign {
     pub mean_ratio: f64,
     /// Its 5 % and 95 % quantiles.
     pub band: (f64, f64),
+    /// Its smallest and largest value.
+    pub ends: (f64, f64),
     /// Mean share of the linear pathway in the sum of both pathways' magnitudes; None where the mode has no such pathway.
     pub linear_share: Option<f64>,
     /// Mean effective weight.
@@ -86,28 +88,44 @@ impl SelStart {
     ///
     /// **Errors** when the transform is not valid, Newton's iterations do not converge, or a weight is not finite.
     pub fn new(device: &Device, settings: StartSettings) -> Result<Self> {
-        let StartSettings { sel, shape: [rows, columns], target, seed } = &settings;
-        let law = match target {
-            Target::XavierUniform => Law::xavier_uniform(*columns, *rows),
-            Target::XavierNormal => Law::xavier_normal(*columns, *rows),
+        let [rows, columns] = settings.shape;
+        let law = match settings.target {
+            Target::XavierUniform => Law::xavier_uniform(columns, rows),
+            Target::XavierNormal => Law::xavier_normal(columns, rows),
         };
-        let key = Key::new(*seed);
-        let drawn = law.draw(key, &[*rows, *columns])?.to_ndarray::<f32>()?.mapv(f64::from);
-        let leaves = sel.initial(&drawn, key.fold_in(1))?;
-        let inputs: Vec<Tensor> =
-            leaves.iter().map(|(n, v)| Tensor::parameter(n, Shape::new(crate::array::DType::F32, v.shape()))).collect();
+        let target = matrix(law.draw(Key::new(settings.seed), &[rows, columns])?.to_ndarray::<f32>()?.mapv(f64::from))?;
+        let target_values = singular_values(target.view())?;
+        Self::of_target(device, settings, target, target_values)
+    }
+
+    /// The same target through another transform.
+    ///
+    /// **Errors** as [`SelStart::new`].
+    pub fn through(&self, device: &Device, sel: Sel) -> Result<Self> {
+        let settings = StartSettings { sel, ..self.settings.clone() };
+        Self::of_target(device, settings, self.target.clone(), self.target_values.clone())
+    }
+
+    fn of_target(
+        device: &Device,
+        settings: StartSettings,
+        target: Array2<f64>,
+        target_values: Array1<f64>,
+    ) -> Result<Self> {
+        let sel = &settings.sel;
+        sel.check()?;
+        let leaves = sel.initial(&target.clone().into_dyn(), Key::new(settings.seed).fold_in(1))?;
+        let input =
+            |(name, value): (&String, &ArrayD<f64>)| Tensor::parameter(name, Shape::new(DType::F32, value.shape()));
+        let inputs: Vec<Tensor> = leaves.iter().map(input).collect();
         let params = leaves.keys().cloned().zip(inputs.iter().cloned()).collect();
-        let weight = sel.effective(drawn.shape(), &params);
+        let weight = sel.effective(&settings.shape, &params);
         let program = device.compile(&Program::new("sel_start", &inputs, &[("w_eff", weight)])?)?;
         let values: Vec<Array> = leaves.values().map(|v| Array::from_ndarray(&v.mapv(|x| x as f32))).collect();
         let actual = program.call(&values.iter().collect::<Vec<_>>())?.swap_remove(0);
-        let matrix = |values: ArrayD<f64>| -> Result<Array2<f64>> {
-            values.into_dimensionality::<Ix2>().map_err(|e| Error::numeric("matrix", e))
-        };
-        let (target, raw) = (matrix(drawn)?, matrix(leaves["w"].clone())?);
         let actual = matrix(actual.to_ndarray::<f32>()?.mapv(f64::from))?;
-        let (target_values, actual_values) = (singular_values(target.view())?, singular_values(actual.view())?);
-        Ok(SelStart { settings, target, actual, raw, target_values, actual_values })
+        let actual_values = singular_values(actual.view())?;
+        Ok(SelStart { raw: matrix(leaves["w"].clone())?, settings, target, actual, target_values, actual_values })
     }
 
     /// Target and actual weights whose target is positive, or negative.
@@ -139,6 +157,7 @@ impl SelStart {
                 count: kept.len(),
                 mean_ratio: mean(&mut ratios.iter().copied()),
                 band: (quantile(&ratios, 0.05), quantile(&ratios, 0.95)),
+                ends: (quantile(&ratios, 0.0), quantile(&ratios, 1.0)),
                 linear_share: self.linear_shares(kept.iter().map(|k| k.2).collect()),
                 mean: mean(&mut kept.iter().map(|k| k.1)),
             }
@@ -191,4 +210,8 @@ impl SelStart {
 /// The ratio of negative to positive weights in mismatch mode as weights go to 0: (beta - 1) / (beta + 1).
 pub fn small_weight_ratio(beta: f64) -> f64 {
     (beta - 1.0) / (beta + 1.0)
+}
+
+fn matrix(values: ArrayD<f64>) -> Result<Array2<f64>> {
+    values.into_dimensionality::<Ix2>().map_err(|e| Error::numeric("matrix", e))
 }

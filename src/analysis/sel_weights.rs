@@ -29,7 +29,7 @@ pub struct RoleWeights {
     pub time: &'static str,
     /// Count, spread, largest, kurtosis.
     pub described: Described,
-    /// Share of weights beyond the largest that the role's baseline has at the start.
+    /// Share of weights beyond the largest that the role's baseline has at the start (by more than rounding, 1e-6).
     pub beyond: f64,
     /// Density in the bins of [`Distributions::edges`].
     pub density: Vec<f64>,
@@ -81,7 +81,7 @@ pub fn distributions(transformer: &Transformer, snapshots: &[Snapshot]) -> Resul
     let mut bounds = Vec::new();
     let mut reach = 0.0f64;
     for place in &places {
-        bounds.push(largest(&of(first, place)?));
+        bounds.push(largest(&of(first, place)?) * (1.0 + 1e-6));
         for snapshot in snapshots {
             reach = reach.max(largest(&of(snapshot, place)?));
         }

@@ -148,8 +148,13 @@ impl Panel {
     pub fn outline(self, label: impl Into<String>, style: LineStyle, edges: &[f64], heights: &[f64]) -> Self {
         let bottom = if self.y.range.is_some() && self.y.scale == Scale::Log { f64::MIN_POSITIVE } else { 0.0 };
         let top = |height: &f64| height.max(bottom);
-        let corners = edges.windows(2).zip(heights).flat_map(|(e, h)| [(e[0], top(h)), (e[1], top(h))]);
-        let ends = [edges.first(), edges.last()].map(|edge| edge.map(|x| (*x, bottom)));
+        // From the first bin that holds something to the last.
+        let full = |h: &f64| *h > 0.0;
+        let first = heights.iter().position(full).unwrap_or(heights.len());
+        let last = heights.iter().rposition(full).map_or(first, |i| i + 1);
+        let bins = edges.windows(2).zip(heights).skip(first).take(last - first);
+        let corners = bins.flat_map(|(e, h)| [(e[0], top(h)), (e[1], top(h))]);
+        let ends = [edges.get(first), edges.get(last)].map(|edge| edge.map(|x| (*x, bottom)));
         let points = ends[0].into_iter().chain(corners).chain(ends[1]).collect();
         self.line(label, style.with_marker(Marker::None), points)
     }

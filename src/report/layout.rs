@@ -198,7 +198,7 @@ impl Layout {
             labels.push((first.x.label.clone(), ((left + right) / 2.0, y - 4.0 - NORMAL * (LEADING - 0.85)), plain));
             labels.push((
                 first.y.label.clone(),
-                (EDGE + NORMAL, (top + bottom) / 2.0),
+                (EDGE + 0.85 * NORMAL, (top + bottom) / 2.0),
                 Type { upright: true, ..plain },
             ));
         }

@@ -85,7 +85,7 @@ pub fn figures(settings: &CurveSettings, curves: &[Curve]) -> Vec<(&'static str,
     for (row, beta) in betas.iter().enumerate() {
         for (column, n) in offsets.iter().enumerate() {
             let title = format!("β = {}, n = {}", number(*beta), number(*n));
-            fig10 = fig10.panel(panel(title, &of("fig10", row * offsets.len() + column), by_mode));
+            fig10 = fig10.panel(panel(title, &of("fig10", row * offsets.len() + column), plain));
         }
     }
 
@@ -100,7 +100,10 @@ pub fn figures(settings: &CurveSettings, curves: &[Curve]) -> Vec<(&'static str,
         .legend(Legend::Below, None)
         .panel(panel(format!("n = 0, β = {beta}"), &of("modes", 0), by_mode))
         .panel(panel(format!("n = {}, β = {beta}", number(settings.modes_offset)), &of("modes", 1), by_mode))
-        .note("e_w = l_w = 1/β, m = 1. With n = 0 the damped form has no linear pathway; hyperbolic sines have no n.");
+        .note(
+            "e_w = l_w = 1/β, m = 1. Mismatch is congruent for w > 0 and oppose for w < 0. With n = 0 the damped form \
+             has no linear pathway; hyperbolic sines have no n.",
+        );
     vec![("fig2", fig2), ("fig3", fig3), ("fig10", fig10), ("fig11", fig11), ("modes", modes)]
 }
 

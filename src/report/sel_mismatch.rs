@@ -17,11 +17,14 @@ const IDENTITY: LineStyle = LineStyle::new(GRAY, Dash::Dashed, Marker::None).wit
 const POSITIVE: LineStyle = LineStyle::new(PALETTE[0], Dash::Solid, Marker::Circle);
 const NEGATIVE: LineStyle = LineStyle::new(PALETTE[1], Dash::Dashed, Marker::Triangle);
 
+/// Whether positive, style, legend entry.
+const SIGNS: [(bool, LineStyle, &str); 2] = [(true, POSITIVE, "positive"), (false, NEGATIVE, "negative")];
+
 /// Bins of the panels with histograms.
 const BINS: usize = 60;
 
 /// Figure 12. Left: target against actual weight of `points` weights of each sign; middle: densities of both; right: actual
-/// over target by sign, the share in each of 60 bins on a log axis, with mean and 5-95 %. `note` is added beneath.
+/// over target by sign, the share in each of 60 bins, with mean and 5-95 %. `note` is added beneath.
 pub fn figure12(start: &SelStart, points: usize, note: &str) -> Figure {
     let key = Key::new(start.settings.seed).fold_in(12);
     Figure::new(TEXT_WIDTH, 3)
@@ -35,20 +38,23 @@ pub fn figure12(start: &SelStart, points: usize, note: &str) -> Figure {
 
 fn scatter(start: &SelStart, points: usize, key: Key) -> Panel {
     let bound = start.target.iter().fold(0.0f64, |a, x| a.max(x.abs()));
-    let mut panel = Panel::new("target and actual", Axis::linear("target weight"), Axis::linear("actual weight"));
+    let axis = |name: &str| Axis::linear(name).ticks_about_zero(bound);
+    let mut panel = Panel::new("target and actual", axis("target weight"), axis("actual weight"));
     panel = panel.line("identity", IDENTITY, vec![(-bound, -bound), (bound, bound)]);
-    for (positive, style, label) in [(true, POSITIVE, "positive"), (false, NEGATIVE, "negative")] {
+    for (positive, style, label) in SIGNS {
         let pairs = start.pairs(positive);
         let order = key.fold_in(u32::from(positive)).permutation(pairs.len());
         let some = order.iter().take(points).map(|i| pairs[*i as usize]).collect();
-        let (marker, color, label) = (style.marker, style.color, Some(label.to_owned()));
-        panel = panel.mark(Mark::Points { points: some, marker, size: 1.9, color, label });
+        let (marker, color) = (style.marker, style.color);
+        // The legend shows marker and dash together: the third panel has the dash.
+        panel =
+            panel.mark(Mark::Points { points: some, marker, size: 2.4, color, label: None }).line(label, style, vec![]);
     }
     panel
 }
 
 fn shift(start: &SelStart) -> Panel {
-    let reach = start.target.iter().chain(&start.actual).fold(0.0f64, |a, x| a.max(x.abs())) * 1.02;
+    let reach = start.target.iter().chain(&start.actual).fold(0.0f64, |a, x| a.max(x.abs()));
     let edges = edges(-reach, reach, BINS);
     let heights = |m: &ndarray::Array2<f64>| density(&histogram(m.iter().copied(), &edges), &edges, m.len());
     let target = Mark::Bars {
@@ -58,35 +64,33 @@ fn shift(start: &SelStart) -> Panel {
         label: Some("target".into()),
     };
     let actual = LineStyle::new(Color::INK, Dash::Solid, Marker::None);
-    Panel::new("distribution shift", Axis::linear("weight"), Axis::linear("density")).mark(target).outline(
-        "actual",
-        actual,
-        &edges,
-        &heights(&start.actual),
-    )
+    Panel::new("distribution shift", Axis::linear("weight").ticks_about_zero(reach), Axis::linear("density"))
+        .mark(target)
+        .outline("actual", actual, &edges, &heights(&start.actual))
 }
 
 fn ratio(start: &SelStart) -> Panel {
-    let signs = [(true, POSITIVE, "positive"), (false, NEGATIVE, "negative")];
-    let ratios = signs.map(|(positive, ..)| sorted(start.ratios(positive)));
+    let ratios = SIGNS.map(|(positive, ..)| sorted(start.ratios(positive)));
     let low = ratios.iter().filter_map(|r| r.first()).copied().fold(f64::INFINITY, f64::min);
     let high = ratios.iter().filter_map(|r| r.last()).copied().fold(f64::NEG_INFINITY, f64::max);
     let room = (0.06 * (high - low)).max(0.02);
     let edges = edges(low - room, high + room, BINS);
-    let y = Axis::log("share of the weights of a sign").range(1e-4, 10.0);
+    let y = Axis::linear("share of the sign's weights").range(0.0, 1.2).ticks(&[0.0, 0.25, 0.5, 0.75, 1.0]);
     let mut panel = Panel::new("magnitude ratio by sign", Axis::linear("actual / target"), y);
-    for (i, ((_, style, label), ratios)) in signs.iter().zip(&ratios).enumerate() {
+    for ((_, style, label), ratios) in SIGNS.iter().zip(&ratios) {
         let counts = histogram(ratios.iter().copied(), &edges);
-        let shares: Vec<f64> = counts.iter().map(|c| *c as f64 / ratios.len().max(1) as f64).collect();
-        panel = panel.outline(format!("{label} "), *style, &edges, &shares);
-        // Above the bars, one under the other.
-        let y = [5.0, 2.5][i];
-        let mean = ratios.iter().sum::<f64>() / ratios.len().max(1) as f64;
+        let count = ratios.len().max(1) as f64;
+        let shares: Vec<f64> = counts.iter().map(|c| *c as f64 / count).collect();
+        // Above its bars: the mean, and a line from 5 to 95 %.
+        let y = shares.iter().copied().fold(0.0, f64::max) + 0.07;
         let band = vec![(quantile(ratios, 0.05), y), (quantile(ratios, 0.95), y)];
+        let mean = vec![(ratios.iter().sum::<f64>() / count, y)];
         let bar = LineStyle { dash: Dash::Solid, marker: Marker::None, width: 1.6, ..*style };
-        panel = panel.mark(Mark::Line { points: band, style: bar, label: None });
         let (marker, color) = (style.marker, style.color);
-        panel = panel.mark(Mark::Points { points: vec![(mean, y)], marker, size: 3.4, color, label: None });
+        panel = panel
+            .outline(*label, *style, &edges, &shares)
+            .mark(Mark::Line { points: band, style: bar, label: None })
+            .mark(Mark::Points { points: mean, marker, size: 3.4, color, label: None });
     }
     panel
 }
@@ -122,8 +126,10 @@ pub fn sign_table(title: &str, rows: &[BySign]) -> Result<Table> {
             Column::new("target".into(), rows.iter().map(|r| r.sign).collect::<Vec<_>>()),
             Column::new("weights".into(), rows.iter().map(|r| r.count as u64).collect::<Vec<_>>()),
             number("actual / target", &|r| r.mean_ratio),
+            number("least", &|r| r.ends.0),
             number("5 %", &|r| r.band.0),
             number("95 %", &|r| r.band.1),
+            number("most", &|r| r.ends.1),
             Column::new("linear share".into(), rows.iter().map(|r| r.linear_share).collect::<Vec<_>>()),
             number("mean of W_eff", &|r| r.mean),
             Column::new(

@@ -22,7 +22,8 @@ fn grid(note: &str) -> Figure {
 }
 
 fn panel(shape: &RoleShape) -> Panel {
-    Panel::new(shape.role, Axis::linear("raw weight"), Axis::linear("effective weight"))
+    let x = Axis::linear("raw weight").ticks_about_zero(shape.grid.last().copied().unwrap_or(1.0));
+    Panel::new(shape.role, x, Axis::linear("effective weight"))
 }
 
 fn zip(shape: &RoleShape, values: &[f64]) -> Vec<(f64, f64)> {
