@@ -313,10 +313,10 @@ fn folders_of_the_wrong_kind_are_refused() {
     run_folder(&path("wide"), &config(Projection::Standard, 32), |_| {});
     let file = |run: &str| path(run).join("checkpoints/step-00000020.safetensors");
     fs::remove_file(file("empty")).expect("removed");
-    let mut old = safetensors::read(&file("old")).expect("a checkpoint");
+    let mut old = safetensors::read(file("old")).expect("a checkpoint");
     old.metadata.insert("format".into(), "sinexp language checkpoint 1".into());
     let Tensors { tensors, metadata } = old;
-    safetensors::write(&file("old"), &Tensors { tensors, metadata }).expect("written");
+    safetensors::write(file("old"), &Tensors { tensors, metadata }).expect("written");
     let changed = LanguageConfig { seed: 6, ..sel_config };
     fs::write(path("other").join("run.json"), json!({ "config": changed }).to_string()).expect("written");
     fs::create_dir(path("nothing")).expect("made");
