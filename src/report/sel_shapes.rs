@@ -13,7 +13,7 @@ const GRAY: Color = Color(0x77, 0x77, 0x77);
 const IDENTITY: LineStyle = LineStyle::new(GRAY, Dash::Dashed, Marker::None).with_width(0.7);
 const INITIAL: LineStyle = LineStyle::new(Color::INK, Dash::Dotted, Marker::None).with_width(0.7);
 const MEDIAN: LineStyle = LineStyle::new(PALETTE[0], Dash::Solid, Marker::None).with_width(1.2);
-const USED: LineStyle = LineStyle::new(GRAY, Dash::Solid, Marker::None).with_width(0.5);
+const USED: LineStyle = LineStyle::new(GRAY, Dash::LongDash, Marker::None).with_width(0.5);
 const BY_RAW: LineStyle = LineStyle::new(PALETTE[1], Dash::Solid, Marker::None).with_width(0.5);
 const BY_EFFECTIVE: LineStyle = LineStyle::new(PALETTE[2], Dash::DashDot, Marker::None).with_width(0.5);
 
@@ -71,14 +71,16 @@ pub fn figure9(shapes: &[RoleShape], note: &str) -> Figure {
             .mark(band(shape, 0.99, 0.999, 0.2, "0.1–99.9 %"))
             .mark(band(shape, 0.01, 0.99, 0.45, "1–99 %"));
         for extreme in &shape.extremes {
-            let (style, label) = match extreme.by {
-                "raw" => (BY_RAW, "largest raw weights"),
-                _ => (BY_EFFECTIVE, "largest effective weights"),
+            let (style, marker, label) = match extreme.by {
+                "raw" => (BY_RAW, Marker::Circle, "largest raw weights"),
+                _ => (BY_EFFECTIVE, Marker::Triangle, "largest effective weights"),
             };
-            panel = panel.line(label, style, zip(shape, &extreme.curve));
-            let (at, color) = (vec![(extreme.position.raw, extreme.position.effective)], style.color);
-            let marker = if extreme.by == "raw" { Marker::Circle } else { Marker::Triangle };
-            panel = panel.mark(Mark::Points { points: at, marker, size: 2.2, color, label: None });
+            // The mark is where the weight is, once on each curve; the legend shows both.
+            let (points, color) = (vec![(extreme.position.raw, extreme.position.effective)], style.color);
+            panel = panel
+                .mark(Mark::Line { points: zip(shape, &extreme.curve), style, label: None })
+                .mark(Mark::Points { points, marker, size: 2.2, color, label: None })
+                .line(label, style.with_marker(marker), vec![]);
         }
         references(panel, shape).line("median", MEDIAN, zip(shape, shape.quantile(0.5)))
     };
