@@ -44,6 +44,21 @@ impl Axis {
         self
     }
 
+    /// Puts ticks at 0 and at minus and plus the largest of 1, 2 or 5 times a power of ten up to `bound`: for narrow panels
+    /// about 0.
+    pub fn ticks_about_zero(self, bound: f64) -> Self {
+        let decade = 10f64.powf(bound.abs().log10().floor());
+        let fits = [5.0, 2.0, 1.0].into_iter().map(|m| m * decade).find(|v| *v <= bound.abs() * (1.0 + 1e-9));
+        match fits {
+            // Through text, so that 3 * 0.1 is 0.3.
+            Some(v) => {
+                let v = format!("{v:.3e}").parse().unwrap_or(v);
+                self.ticks(&[-v, 0.0, v])
+            }
+            None => self,
+        }
+    }
+
     /// The range shown: the one asked for, or the data's with a little room.
     pub(super) fn fit(&self, data: impl Iterator<Item = f64>) -> Span {
         let usable = |v: &f64| v.is_finite() && (self.scale == Scale::Linear || *v > 0.0);
@@ -166,17 +181,17 @@ fn log_ticks(low: f64, high: f64, room: usize) -> Ticks {
     Ticks { major, minor }
 }
 
-/// Multiples of 1, 2, 2.5 or 5 times a power of ten.
+/// Multiples of 1, 2, 2.5 or 5 times a power of ten; at least two of them.
 fn linear_ticks(low: f64, high: f64, room: usize) -> Ticks {
     let width = high - low;
     let rough = width / room.max(1) as f64;
     let unit = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 2.5, 5.0, 10.0]
-        .into_iter()
-        .map(|m| m * unit)
-        .find(|s| *s >= rough * (1.0 - 1e-9))
-        .unwrap_or(10.0 * unit);
-    let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
+    let steps = [0.5, 1.0, 2.0, 2.5, 5.0, 10.0].map(|m| m * unit);
+    let ends = |step: f64| ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
+    let fitting = steps.iter().skip(1).position(|s| *s >= rough * (1.0 - 1e-9)).map_or(5, |i| i + 1);
+    // One tick alone gives no scale.
+    let step = steps[..=fitting].iter().rev().copied().find(|s| ends(*s).1 > ends(*s).0).unwrap_or(steps[0]);
+    let (first, last) = ends(step);
     // Rounded to twelve digits of the step, so that 3 * 0.1 is written 0.3.
     let clean = |i: i64| {
         let digits = (12.0 - step.abs().log10().floor()).clamp(0.0, 300.0) as usize;
@@ -226,6 +241,7 @@ mod tests {
         assert_eq!(texts(&linear_ticks(0.0, 1.0, 5)), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
         assert_eq!(texts(&linear_ticks(-0.31, 0.32, 6)), ["−0.2", "0", "0.2"]);
         assert_eq!(texts(&linear_ticks(1.0, 256.0, 4)), ["100", "200"]);
+        assert_eq!(texts(&linear_ticks(-0.15, 0.15, 3)), ["−0.1", "0", "0.1"]);
         assert_eq!(texts(&linear_ticks(0.0, 4e6, 4)), ["0", "10^6", "2 × 10^6", "3 × 10^6", "4 × 10^6"]);
     }
 

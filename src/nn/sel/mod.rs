@@ -6,8 +6,11 @@
 //! | `scale.rs` | [`Scale`], [`Pattern`]: how e_w, l_w, m, s, n are stored |
 //! | `transform.rs` | the map from leaves to the weight |
 //! | `invert.rs` | Newton initialisation, and the inverse under any scales |
+//! | `inverse_table.rs` | the inverse for many weights under one set of scales |
+//! | `element.rs` | the scales of single elements, from values of leaves |
 //! | `width.rs` | beta for a width |
 
+mod element;
 mod inverse_table;
 mod invert;
 mod scale;
@@ -17,6 +20,7 @@ mod width;
 use std::fmt;
 use std::str::FromStr;
 
+pub use element::Elements;
 pub use inverse_table::InverseTable;
 pub use invert::{Inverse, Point, newton};
 use ndarray::ArrayD;
