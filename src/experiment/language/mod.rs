@@ -1,13 +1,16 @@
-//! The SEL paper's experiments: what the command line says of a language run, and grids of runs.
+//! The SEL paper's experiments: what the command line says of a language run, grids of runs, and the profile of a step.
 
+pub mod ablations;
 mod arguments;
 mod estimate;
 mod grid;
 mod runs;
 pub mod tables;
 mod transform;
+mod variant;
 
 pub use arguments::{DataArguments, LanguageArguments, LanguageSizes};
-pub use grid::{Cell, Cells, Grid, GridArguments, Variant};
+pub use grid::{Cell, Cells, Grid, GridArguments};
 pub use runs::{LanguageOutcome, LanguageRuns};
 pub use transform::SelArguments;
+pub use variant::{RESIDUAL_RANK, Variant, damped_offset};
