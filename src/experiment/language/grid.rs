@@ -86,9 +86,7 @@ impl Cells {
         match preset {
             Preset::Smoke => Cells::product(&[32], &[2], &[0, 1]),
             Preset::Cpu => Cells::product(&[128], &[4], &[0, 1, 2]),
-            Preset::Paper => {
-                Cells { steps: Some(100_000), beta: Some(7.0), ..Cells::product(&[1024], &[12], &[0]) }
-            }
+            Preset::Paper => Cells { steps: Some(100_000), beta: Some(7.0), ..Cells::product(&[1024], &[12], &[0]) },
         }
     }
 }
@@ -232,7 +230,11 @@ impl GridArguments {
         if self.widths.is_none() && self.depths.is_none() {
             return Ok(Cells { seeds, ..preset });
         }
-        Ok(Cells { steps: preset.steps, beta: preset.beta, ..Cells::product(&distinct(widths), &distinct(depths), &seeds) })
+        Ok(Cells {
+            steps: preset.steps,
+            beta: preset.beta,
+            ..Cells::product(&distinct(widths), &distinct(depths), &seeds)
+        })
     }
 
     fn config(

@@ -4,6 +4,8 @@ pub mod ablations;
 mod arguments;
 mod estimate;
 mod grid;
+mod profile;
+mod profile_table;
 mod runs;
 pub mod tables;
 mod transform;
@@ -11,6 +13,7 @@ mod variant;
 
 pub use arguments::{DataArguments, LanguageArguments, LanguageSizes};
 pub use grid::{Cell, Cells, Grid, GridArguments};
+pub use profile::ProfileArguments;
 pub use runs::{LanguageOutcome, LanguageRuns};
 pub use transform::SelArguments;
 pub use variant::{RESIDUAL_RANK, Variant, damped_offset};

@@ -181,7 +181,8 @@ fn in_words(config: &LanguageConfig) -> String {
     let projection = match &config.projection {
         Projection::Standard => "baseline".to_owned(),
         Projection::Sel(sel) => {
-            let annealed = [sel.exp_scale, sel.linear_scale, sel.inner].iter().any(|s| s.multiplier.start != s.multiplier.end);
+            let annealed =
+                [sel.exp_scale, sel.linear_scale, sel.inner].iter().any(|s| s.multiplier.start != s.multiplier.end);
             let parts = [
                 (sel.residual.is_some(), " + offset, residual"),
                 (sel.absorb_beta, ", beta absorbed"),
