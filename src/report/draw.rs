@@ -5,7 +5,7 @@ use plotters::prelude::DrawingBackend;
 use super::axis::{Label, Span};
 use super::canvas::{Anchor, At, Canvas, Rect, Type, clip, text_width};
 use super::figure::{Figure, Mark};
-use super::layout::{Key, Layout, Place, SUPERSCRIPT, TICK, label_width, sample_width};
+use super::layout::{BARS, Key, Layout, Place, SUPERSCRIPT, TICK, label_width, sample_width};
 use super::style::{Color, Dash, FRAME, LineStyle, Marker, SMALL};
 use crate::error::Result;
 
@@ -121,14 +121,14 @@ fn draw_mark<DB: DrawingBackend>(mark: &Mark, place: &Place, canvas: &mut Canvas
     let r = &place.plot;
     match mark {
         Mark::Line { points, style, .. } => curve(points, style, place, canvas),
-        Mark::Band { points, color } => {
+        Mark::Band { points, color, strength, .. } => {
             let clamp = |at: At| (at.0.clamp(r.left, r.right), at.1.clamp(r.top, r.bottom));
             let floor = |v: f64| if v > 0.0 { v } else { f64::MIN_POSITIVE };
             let edge = |x: f64, y: f64| project(place, x, y).or_else(|| project(place, x, floor(y))).map(clamp);
             let low = points.iter().filter_map(|p| edge(p.0, p.1));
             let high = points.iter().rev().filter_map(|p| edge(p.0, p.2));
             let outline: Vec<At> = low.chain(high).collect();
-            if outline.len() < 4 { Ok(()) } else { canvas.polygon(&outline, *color, 0.25) }
+            if outline.len() < 4 { Ok(()) } else { canvas.polygon(&outline, *color, *strength) }
         }
         Mark::Points { points, marker, size, color, .. } => {
             for at in points.iter().filter_map(|p| project(place, p.0, p.1)).filter(|at| inside(at, r)) {
@@ -146,6 +146,13 @@ fn draw_mark<DB: DrawingBackend>(mark: &Mark, place: &Place, canvas: &mut Canvas
             }
             _ => Ok(()),
         },
+        Mark::Upright { x, style, .. } => match place.x.0.position(*x) {
+            Some(u) if (0.0..=1.0).contains(&u) => {
+                let x = r.left + u * r.width();
+                canvas.line(&[(x, r.bottom), (x, r.top)], style.color, style.width, style.dash)
+            }
+            _ => Ok(()),
+        },
         Mark::Bars { edges, heights, color, .. } => {
             for (pair, height) in edges.windows(2).zip(heights) {
                 let Some((left, top)) = project(place, pair[0], *height) else { continue };
@@ -154,7 +161,7 @@ fn draw_mark<DB: DrawingBackend>(mark: &Mark, place: &Place, canvas: &mut Canvas
                 let top = top.clamp(r.top, r.bottom);
                 if right > left && r.bottom > top {
                     let corners = [(left, r.bottom), (left, top), (right, top), (right, r.bottom)];
-                    canvas.polygon(&corners, *color, 0.55)?;
+                    canvas.polygon(&corners, *color, BARS)?;
                     canvas.line(&corners, *color, FRAME, Dash::Solid)?;
                 }
             }
@@ -197,9 +204,9 @@ fn sample<DB: DrawingBackend>(key: &Key, (x, y): At, canvas: &mut Canvas<DB>) ->
     match key {
         Key::Line(style) => canvas.sample((x, y), sample_width(key), style),
         Key::Point(marker, size, color) => canvas.marker((x + sample_width(key) / 2.0, y), *marker, *size, *color),
-        Key::Box(color) => {
+        Key::Box(color, strength) => {
             let (right, top, bottom) = (x + sample_width(key), y - 2.5, y + 2.5);
-            canvas.polygon(&[(x, bottom), (x, top), (right, top), (right, bottom)], *color, 0.55)
+            canvas.polygon(&[(x, bottom), (x, top), (right, top), (right, bottom)], *color, *strength)
         }
     }
 }

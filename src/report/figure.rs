@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::axis::Axis;
+use super::axis::{Axis, Scale};
 use super::image::Raster;
 use super::output;
 use super::style::{Color, LineStyle, Marker};
@@ -35,8 +35,12 @@ pub enum Mark {
     Band {
         /// (x, low, high) in data units.
         points: Vec<(f64, f64, f64)>,
-        /// Fill colour, drawn at a quarter of its strength.
+        /// Fill colour.
         color: Color,
+        /// Share of the colour in what is drawn, 0 to 1.
+        strength: f64,
+        /// Legend entry.
+        label: Option<String>,
     },
     /// Single points without a line.
     Points {
@@ -55,6 +59,15 @@ pub enum Mark {
     Level {
         /// Its height in data units.
         y: f64,
+        /// Colour, dash, width.
+        style: LineStyle,
+        /// Legend entry.
+        label: Option<String>,
+    },
+    /// A vertical line across the panel.
+    Upright {
+        /// Its place in data units.
+        x: f64,
         /// Colour, dash, width.
         style: LineStyle,
         /// Legend entry.
@@ -130,6 +143,17 @@ impl Panel {
         self.mark(Mark::Line { points, style, label: Some(label.into()) })
     }
 
+    /// With a histogram drawn as an outline, so that several can lie over each other: `edges` of the bins, one more than
+    /// there are `heights`. On a log axis a bin of height 0 reaches below the panel: give such an axis a range.
+    pub fn outline(self, label: impl Into<String>, style: LineStyle, edges: &[f64], heights: &[f64]) -> Self {
+        let bottom = if self.y.range.is_some() && self.y.scale == Scale::Log { f64::MIN_POSITIVE } else { 0.0 };
+        let top = |height: &f64| height.max(bottom);
+        let corners = edges.windows(2).zip(heights).flat_map(|(e, h)| [(e[0], top(h)), (e[1], top(h))]);
+        let ends = [edges.first(), edges.last()].map(|edge| edge.map(|x| (*x, bottom)));
+        let points = ends[0].into_iter().chain(corners).chain(ends[1]).collect();
+        self.line(label, style.with_marker(Marker::None), points)
+    }
+
     /// With a star at the point of `points` with the smallest y (none if no y is finite).
     pub fn star_at_minimum(self, color: Color, points: &[(f64, f64)]) -> Self {
         match points.iter().filter(|p| p.1.is_finite()).min_by(|a, b| a.1.total_cmp(&b.1)) {
@@ -153,6 +177,7 @@ impl Panel {
                 }
                 Mark::Band { points, .. } => points.iter().flat_map(|p| [(Some(p.0), p.1), (Some(p.0), p.2)]).collect(),
                 Mark::Level { y, .. } => vec![(None, *y)],
+                Mark::Upright { x, .. } => vec![(Some(*x), f64::NAN)],
                 Mark::Bars { edges, heights, .. } => {
                     let tops = heights.iter().copied().chain([0.0]);
                     edges.iter().zip(tops).map(|(x, y)| (Some(*x), y)).collect()

@@ -13,6 +13,8 @@ pub(super) const TICK: f64 = 2.5;
 pub(super) const SAMPLE: f64 = 24.0;
 /// Size of a superscript, and how far it is raised, in font sizes.
 pub(super) const SUPERSCRIPT: (f64, f64) = (0.72, 0.38);
+/// Share of the colour in the bars of a histogram.
+pub(super) const BARS: f64 = 0.55;
 const EDGE: f64 = 3.0;
 /// Between columns of panels, and of pictures alone.
 const GAP: (f64, f64) = (8.0, 3.0);
@@ -35,7 +37,7 @@ pub(super) struct Place {
 pub(super) enum Key {
     Line(LineStyle),
     Point(Marker, f64, super::style::Color),
-    Box(super::style::Color),
+    Box(super::style::Color, f64),
 }
 
 /// The whole page, in points.
@@ -250,7 +252,7 @@ impl Layout {
 pub(super) fn sample_width(key: &Key) -> f64 {
     match key {
         Key::Line(_) => SAMPLE,
-        Key::Point(..) | Key::Box(_) => 8.0,
+        Key::Point(..) | Key::Box(..) => 8.0,
     }
 }
 
@@ -293,10 +295,12 @@ fn entries(figure: &Figure) -> Vec<(Option<Key>, String)> {
     for mark in figure.panels.iter().flat_map(|p| &p.marks) {
         let (key, label) = match mark {
             Mark::Line { style, label, .. } => (Key::Line(*style), label),
-            Mark::Level { style, label, .. } => (Key::Line(style.with_marker(Marker::None)), label),
+            Mark::Level { style, label, .. } | Mark::Upright { style, label, .. } => {
+                (Key::Line(style.with_marker(Marker::None)), label)
+            }
             Mark::Points { marker, size, color, label, .. } => (Key::Point(*marker, *size, *color), label),
-            Mark::Bars { color, label, .. } => (Key::Box(*color), label),
-            Mark::Band { .. } => continue,
+            Mark::Bars { color, label, .. } => (Key::Box(*color, BARS), label),
+            Mark::Band { color, strength, label, .. } => (Key::Box(*color, *strength), label),
         };
         if let Some(label) = label
             && out.iter().all(|(_, known)| known != label)

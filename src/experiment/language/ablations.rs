@@ -6,14 +6,15 @@ use polars::prelude::Column;
 
 use super::grid::{Cell, Grid};
 use super::runs::LanguageOutcome;
-use super::tables::{FORMATS, differences_to, finals, numbers, stopped, whole};
+use super::tables::{FORMATS, differences_to, finals, mean_curve, numbers, stopped, whole};
 use super::variant::Variant;
 use crate::cli::say;
 use crate::error::Result;
 use crate::experiment::Summary;
 use crate::experiment::arguments::conclude;
-use crate::report::Table;
+use crate::report::scales::{NamedCurve, ScaleCurve, annealing_figure, mean_over_roles, scale_curves};
 use crate::report::style::label;
+use crate::report::{Figure, Table};
 
 /// The scales of Figure 6.
 const SCALES: [&str; 3] = ["e_w", "l_w", "m"];
@@ -40,20 +41,44 @@ fn training_seconds(outcome: &LanguageOutcome, tokens_per_step: usize) -> f64 {
     seconds
 }
 
-/// Steps and means of a tracked scale over all roles that have it, relative to its start.
-fn scale_curve(outcome: &LanguageOutcome, scale: &str) -> Vec<(usize, f64)> {
-    let mean = |tracked: &BTreeMap<String, f64>| {
-        let of = |(name, value): (&String, &f64)| (name.rsplit('.').next() == Some(scale)).then_some(*value);
-        let values: Vec<f64> = tracked.iter().filter_map(of).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+/// What runs tracked, as means over them, at the steps that all of them reached.
+fn mean_tracked(outcomes: &[LanguageOutcome]) -> Vec<(usize, BTreeMap<String, f64>)> {
+    let of = |o: &LanguageOutcome| -> BTreeMap<usize, BTreeMap<String, f64>> {
+        let rows = o.metrics.rows.iter().filter(|row| !row.tracked.is_empty());
+        rows.map(|row| (row.step, row.tracked.clone())).collect()
     };
-    outcome.metrics.rows.iter().filter_map(|row| Some((row.step, mean(&row.tracked)?))).collect()
+    let all: Vec<BTreeMap<usize, BTreeMap<String, f64>>> = outcomes.iter().map(of).collect();
+    let Some(first) = all.first() else { return Vec::new() };
+    let mean = |(step, tracked): (&usize, &BTreeMap<String, f64>)| {
+        let each = |name: &String| {
+            let values: Option<Vec<f64>> = all.iter().map(|o| o.get(step)?.get(name).copied()).collect();
+            values.map(|v| (name.clone(), v.iter().sum::<f64>() / v.len() as f64))
+        };
+        tracked.keys().map(each).collect::<Option<BTreeMap<_, _>>>().map(|means| (*step, means))
+    };
+    first.iter().filter_map(mean).collect()
 }
 
-/// A scale at the end, over seeds; NaN where a run has none.
-fn final_scale(outcomes: &[LanguageOutcome], scale: &str) -> Summary {
-    let last = |o: &LanguageOutcome| scale_curve(o, scale).last().map_or(f64::NAN, |(_, value)| *value);
-    Summary::of(&outcomes.iter().map(last).collect::<Vec<f64>>())
+/// The curves of each scale and role, means over runs.
+fn scales(outcomes: &[LanguageOutcome]) -> Vec<ScaleCurve> {
+    scale_curves(mean_tracked(outcomes).iter().map(|(step, tracked)| (*step, tracked)))
+}
+
+/// A scale at the end, mean over roles and runs; NaN where a run has none.
+fn final_scale(outcomes: &[LanguageOutcome], scale: &str) -> f64 {
+    mean_over_roles(&scales(outcomes), scale).last().map_or(f64::NAN, |(_, value)| *value)
+}
+
+/// Figure 6 of one cell.
+fn figure6(cell: &Cell, note: &str) -> Figure {
+    let curve = |(variant, outcomes): &(Variant, Vec<LanguageOutcome>)| NamedCurve {
+        label: format!("{} multipliers", multipliers(*variant)),
+        points: mean_curve(outcomes.iter().map(|o| o.metrics.evaluations()).collect()),
+    };
+    let curves: Vec<NamedCurve> = cell.outcomes.iter().map(curve).collect();
+    let about =
+        format!("Width {}, depth {}, β {:.3}; scales of the annealed runs. ", cell.width, cell.depth, cell.beta);
+    annealing_figure(&curves, &scales(cell.of(Variant::Mismatch)), &(about + note))
 }
 
 /// Table 5: multipliers annealed and fixed; and Figure 6.
@@ -80,7 +105,7 @@ pub fn table5(grid: Grid) -> Result<()> {
         numbers("± time", times.iter().map(|s| s.error).collect()),
     ];
     for scale in SCALES {
-        let ends = rows.iter().map(|(c, v)| final_scale(c.of(*v), scale).mean);
+        let ends = rows.iter().map(|(c, v)| final_scale(c.of(*v), scale));
         columns.push(numbers(scale, ends.collect()));
     }
     columns.push(whole("stopped", rows.iter().map(|(c, v)| stopped(c.of(*v)))));
@@ -94,7 +119,14 @@ pub fn table5(grid: Grid) -> Result<()> {
     let table = table.unit("eval loss", "nats").unit("time", "min").digits("β", 3).digits("± eval", 1);
     let table = table.digits("Δ to fixed", 2).digits("± Δ", 2).digits("time", 3).digits("± time", 1);
     say(&table.to_string());
-    let files = table.write_all(&grid.folder, "table", &FORMATS)?;
+    let mut files = table.write_all(&grid.folder, "table", &FORMATS)?;
+    for cell in &grid.cells {
+        let name = match grid.cells.len() {
+            1 => "fig6".to_owned(),
+            _ => format!("fig6-{}x{}", cell.width, cell.depth),
+        };
+        files.extend(figure6(cell, &grid.note).write(grid.folder.join(name))?);
+    }
     conclude(grid.record, &files, &grid.folder)
 }
 
@@ -162,12 +194,17 @@ mod tests {
     }
 
     #[test]
-    fn scales_are_means_over_roles() {
-        let tracked = [("q.m", 1.0), ("k.m", 3.0), ("q.e_w", 5.0)].map(|(n, v)| (n.to_owned(), v)).into();
-        let rows = vec![Row { step: 7, tracked, ..Row::default() }, Row { step: 8, ..Row::default() }];
-        let outcome = outcome(rows);
-        assert_eq!(scale_curve(&outcome, "m"), [(7, 2.0)]);
-        assert_eq!(final_scale(&[outcome.clone()], "e_w").mean, 5.0);
-        assert!(final_scale(&[outcome], "l_w").mean.is_nan());
+    fn scales_are_means_over_roles_and_runs() {
+        let tracked =
+            |m: f64| [("q.m", m), ("k.m", m + 2.0), ("q.e_w", 5.0 * m)].map(|(n, v)| (n.to_owned(), v)).into();
+        let run = |m| {
+            outcome(vec![Row { step: 7, tracked: tracked(m), ..Row::default() }, Row { step: 8, ..Row::default() }])
+        };
+        let runs = [run(1.0), run(2.0)];
+        assert_eq!(final_scale(&runs, "m"), (2.0 + 3.0) / 2.0);
+        assert_eq!(final_scale(&runs, "e_w"), 7.5);
+        assert!(final_scale(&runs, "l_w").is_nan() && final_scale(&[], "m").is_nan());
+        // One that ended before: nothing that all have.
+        assert!(final_scale(&[run(1.0), outcome(vec![])], "m").is_nan());
     }
 }

@@ -4,6 +4,7 @@ pub mod ablations;
 mod arguments;
 mod estimate;
 mod grid;
+mod opened;
 mod profile;
 mod profile_table;
 mod runs;
@@ -13,6 +14,7 @@ mod variant;
 
 pub use arguments::{DataArguments, LanguageArguments, LanguageSizes};
 pub use grid::{Cell, Cells, Grid, GridArguments};
+pub use opened::{OpenedRun, effective_weights};
 pub use profile::ProfileArguments;
 pub use runs::{LanguageOutcome, LanguageRuns};
 pub use transform::SelArguments;

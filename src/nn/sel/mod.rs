@@ -6,8 +6,10 @@
 //! | `scale.rs` | [`Scale`], [`Pattern`]: how e_w, l_w, m, s, n are stored |
 //! | `transform.rs` | the map from leaves to the weight |
 //! | `invert.rs` | Newton initialisation, and the inverse under any scales |
+//! | `element.rs` | the scales of single elements, from values of leaves |
 //! | `width.rs` | beta for a width |
 
+mod element;
 mod invert;
 mod scale;
 mod transform;
@@ -16,6 +18,7 @@ mod width;
 use std::fmt;
 use std::str::FromStr;
 
+pub use element::Elements;
 pub use invert::{Inverse, Point, newton};
 use ndarray::ArrayD;
 pub use scale::{Pattern, Scale};
