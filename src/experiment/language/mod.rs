@@ -8,6 +8,7 @@ mod opened;
 mod profile;
 mod profile_table;
 mod runs;
+mod speed_ups;
 pub mod tables;
 mod transform;
 mod variant;

@@ -1,15 +1,15 @@
-//! Table 7 from measured times, and the speed-ups that it takes from a Table 1.
+//! Table 7 from measured times.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use polars::prelude::{Column, DataType, ParquetReader, SerReader};
+use polars::prelude::Column;
 
 use super::profile::Size;
+use super::speed_ups::{Table1, speed_up};
 use super::tables::{FORMATS, numbers, whole};
 use super::variant::Variant;
 use crate::cli::{RunRecord, say};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::experiment::arguments::conclude;
 use crate::report::style::label;
 use crate::report::{Table, TableFormat, significant};
@@ -86,6 +86,9 @@ impl Parts {
     }
 }
 
+/// One part of them.
+type Part = fn(&Parts) -> Spread;
+
 /// How much longer SEL's parts take together than the baseline's, as a share.
 fn overhead(baseline: &Parts, sel: &Parts) -> f64 {
     sel.sum() / baseline.sum() - 1.0
@@ -94,66 +97,6 @@ fn overhead(baseline: &Parts, sel: &Parts) -> f64 {
 /// Speed-up in time of a speed-up in steps with steps that take longer by the share `overhead`.
 fn wall_clock(speed_up: f64, overhead: f64) -> f64 {
     speed_up / (1.0 + overhead)
-}
-
-/// What `sel-table1` measured.
-#[derive(Clone, Debug)]
-pub struct Table1 {
-    path: PathBuf,
-    rows: Vec<Row1>,
-}
-
-/// A row of it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Row1 {
-    width: i64,
-    depth: i64,
-    variant: String,
-    speed_up: f64,
-}
-
-impl Table1 {
-    /// Reads `table.parquet` of `sel-table1`.
-    ///
-    /// **Errors** when the file cannot be read or lacks a column of that table.
-    pub fn read(path: &Path) -> Result<Self> {
-        let wrong = |e: &dyn std::fmt::Display| {
-            Error::file(path, format!("is no Table 1 ({e}): give table.parquet of sel-table1"))
-        };
-        let file = File::open(path).map_err(|e| Error::file(path, format!("cannot be opened: {e}")))?;
-        let frame = ParquetReader::new(file).finish().map_err(|e| wrong(&e))?;
-        let column = |name: &str| frame.column(name).map_err(|_| wrong(&format!("no column `{name}`")));
-        let typed = |name: &str, dtype: DataType| column(name)?.strict_cast(&dtype).map_err(|e| wrong(&e));
-        let (widths, depths) = (typed("width", DataType::Int64)?, typed("depth", DataType::Int64)?);
-        let (variants, speeds) = (typed("best SEL", DataType::String)?, typed("speed-up", DataType::Float64)?);
-        let (widths, depths) = (widths.i64().map_err(|e| wrong(&e))?, depths.i64().map_err(|e| wrong(&e))?);
-        let (variants, speeds) = (variants.str().map_err(|e| wrong(&e))?, speeds.f64().map_err(|e| wrong(&e))?);
-        let row = |i: usize| {
-            let (width, depth) = (widths.get(i)?, depths.get(i)?);
-            let variant = variants.get(i)?.to_owned();
-            Some(Row1 { width, depth, variant, speed_up: speeds.get(i).unwrap_or(f64::NAN) })
-        };
-        Ok(Table1 { path: path.to_owned(), rows: (0..frame.height()).filter_map(row).collect() })
-    }
-
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn row(&self, size: Size) -> Option<&Row1> {
-        self.rows.iter().find(|r| r.width == size.width as i64 && r.depth == size.depth as i64)
-    }
-}
-
-/// The speed-up in steps for a size, and what to say of where it is from.
-fn speed_up(table1: Option<&Table1>, size: Size) -> (Option<f64>, String) {
-    let Some(table1) = table1 else { return (None, "no Table 1".into()) };
-    match table1.row(size) {
-        None => (None, format!("no row {size}")),
-        Some(row) if row.speed_up.is_finite() => (Some(row.speed_up), format!("row {size}, {}", row.variant)),
-        Some(row) => (None, format!("row {size}, {}: baseline not reached", row.variant)),
-    }
 }
 
 /// Writes Table 7, the same as numbers (`timings`) and every round (`rounds.parquet`).
@@ -188,7 +131,7 @@ fn table7(profiled: &[Profiled], variant: Variant, table1: Option<&Table1>, note
     let (speeds, from): (Vec<Option<f64>>, Vec<String>) = profiled.iter().map(|p| speed_up(table1, p.size)).unzip();
     let estimates = speeds.iter().zip(&overheads).map(|(s, o)| s.map(|s| wall_clock(s, *o)));
     let source = match table1 {
-        Some(table1) => format!("Speed-ups in steps from {}.", table1.path.display()),
+        Some(table1) => format!("Speed-ups in steps from {}.", table1.path().display()),
         None => "No Table 1 for speed-ups in steps: --table1 names one.".into(),
     };
     let apart: Vec<String> = profiled.iter().filter(|p| p.apart).map(|p| p.size.to_string()).collect();
@@ -238,7 +181,7 @@ fn timings(profiled: &[Profiled], variant: Variant) -> Result<Table> {
         whole("depth", rows.iter().map(|(p, ..)| p.size.depth)),
         Column::new("variant".into(), rows.iter().map(|(_, v, _)| v.id()).collect::<Vec<_>>()),
     ];
-    let parts: [(&str, fn(&Parts) -> Spread); 4] = [
+    let parts: [(&str, Part); 4] = [
         ("forward", |p| p.forward),
         ("backward", |p| p.backward),
         ("optimizer", |p| p.optimizer),
@@ -277,6 +220,7 @@ fn rounds(profiled: &[Profiled], variant: Variant) -> Result<Table> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::speed_ups::example;
     use super::*;
 
     fn times(forward: f64, backward: f64, optimizer: f64) -> PartTimes {
@@ -300,33 +244,10 @@ mod tests {
         assert_eq!(wall_clock(1.5, 0.0), 1.5);
     }
 
-    fn table1(folder: &Path) -> PathBuf {
-        let columns = vec![
-            whole("width", [128, 128].into_iter()),
-            whole("depth", [2, 4].into_iter()),
-            Column::new("best SEL".into(), ["SEL mismatch", "SEL sinh"]),
-            numbers("speed-up", vec![1.5, f64::NAN]),
-        ];
-        let path = folder.join("table.parquet");
-        Table::new("Table 1", columns).expect("fits").write(&path, TableFormat::Parquet).expect("written");
-        path
-    }
-
-    #[test]
-    fn speed_ups_are_found_by_width_and_depth() {
-        let folder = tempfile::tempdir().expect("temporary folder");
-        let table1 = Table1::read(&table1(folder.path())).expect("a Table 1");
-        let of = |width, depth| speed_up(Some(&table1), Size { width, depth });
-        assert_eq!(of(128, 2), (Some(1.5), "row 128 × 2, SEL mismatch".into()));
-        assert_eq!(of(128, 4), (None, "row 128 × 4, SEL sinh: baseline not reached".into()));
-        assert_eq!(of(256, 4), (None, "no row 256 × 4".into()));
-        assert_eq!(speed_up(None, Size { width: 1, depth: 1 }).0, None);
-    }
-
     #[test]
     fn the_estimate_is_in_the_table_where_there_is_a_row() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let table1 = Table1::read(&table1(folder.path())).expect("a Table 1");
+        let table1 = Table1::read(&example(folder.path())).expect("a Table 1");
         let profiled = [2, 8].map(|depth| Profiled {
             size: Size { width: 128, depth },
             beta: 3.0,
@@ -339,21 +260,5 @@ mod tests {
         assert_eq!(column("overhead").get(0), Some(25.0));
         assert_eq!(column("est. speed-up").iter().collect::<Vec<_>>(), [Some(1.2), None]);
         assert!(table.to_string().contains("10.0 ± 0 / 20.0 ± 0"), "{table}");
-    }
-
-    #[test]
-    fn other_files_are_no_table_1() {
-        let folder = tempfile::tempdir().expect("temporary folder");
-        let refused = |path: &Path| Table1::read(path).expect_err("refused").to_string();
-        let other = folder.path().join("other.parquet");
-        Table::new("x", vec![whole("width", [1].into_iter())])
-            .expect("fits")
-            .write(&other, TableFormat::Parquet)
-            .expect("written");
-        assert!(refused(&other).contains("no column `depth`"), "{}", refused(&other));
-        let text = folder.path().join("table.md");
-        std::fs::write(&text, "| width |").expect("written");
-        assert!(refused(&text).contains("is no Table 1"), "{}", refused(&text));
-        assert!(refused(&folder.path().join("none")).contains("cannot be opened"));
     }
 }
