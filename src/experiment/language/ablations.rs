@@ -113,7 +113,7 @@ pub fn table5(grid: Grid) -> Result<()> {
         columns.push(Column::new(name.into(), rows.iter().map(|(_, v)| paper5(*v)[i]).collect::<Vec<_>>()));
     }
     let about = "e_w, l_w and m are means over all matrices at the end, relative to the start. Time is that of the \
-                 updates alone.\nThe paper: width 1024, depth 12, β 7, 100,000 steps, runtimes essentially identical";
+                 updates alone, whatever else the machine did.\nThe paper: width 1024, depth 12, β 7, 100,000 steps, runtimes essentially identical";
     let table = Table::new(format!("Table 5: annealed and fixed multipliers\n{}\n{about}", grid.note), columns)?;
     let table = SCALES.iter().fold(table, |table, scale| table.digits(scale, 3).digits(&format!("paper {scale}"), 3));
     let table = table.unit("eval loss", "nats").unit("time", "min").digits("β", 3).digits("± eval", 1);

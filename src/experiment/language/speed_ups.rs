@@ -89,8 +89,6 @@ pub(super) fn example(folder: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use polars::prelude::Column;
-
     use super::super::tables::whole;
     use super::*;
     use crate::report::{Table, TableFormat};
