@@ -130,7 +130,7 @@ impl LineStyle {
 /// figure. `None` for a name that no figure knows.
 pub fn method(name: &str) -> Option<(&'static str, LineStyle)> {
     use Dash::*;
-    use Marker::{Circle, Cross, Diamond, Down, Square, Triangle};
+    use Marker::{Circle, Cross, Diamond, Down, Square, Star, Triangle};
     const GRAY: Color = Color(0x77, 0x77, 0x77);
     Some(match name {
         "uniform-mm" => ("uniform-phase MM", LineStyle::new(PALETTE[0], Solid, Circle)),
@@ -148,6 +148,12 @@ pub fn method(name: &str) -> Option<(&'static str, LineStyle)> {
         "sel-congruent" => ("SEL congruent", LineStyle::new(PALETTE[1], DashDot, Triangle)),
         "sel-congruent-plus" => ("SEL congruent + offset, LoRA", LineStyle::new(PALETTE[4], LongDash, Down)),
         "sel-exp-only" => ("SEL exponential only", LineStyle::new(PALETTE[2], Dotted, Cross)),
+        "sel-fixed" => ("SEL fixed multipliers", LineStyle::new(PALETTE[1], Dashed, Triangle)),
+        "sel-absorbed" => ("SEL β absorbed", LineStyle::new(PALETTE[5], LongDash, Cross)),
+        "sel-normalized" => ("SEL normalized by m", LineStyle::new(PALETTE[4], Dotted, Triangle)),
+        "sel-combined" => ("SEL β absorbed, normalized", LineStyle::new(PALETTE[6], Solid, Star)),
+        "sel-sinh" => ("SEL sinh", LineStyle::new(PALETTE[2], DashDot, Circle)),
+        "sel-damped" => ("SEL damped", LineStyle::new(PALETTE[5], LongDash, Square)),
         _ => return None,
     })
 }
@@ -204,12 +210,28 @@ mod tests {
 
     #[test]
     fn methods_differ_without_colour() {
-        let names = ["uniform-mm", "cvp26-s0", "cvp26-s1", "sm20", "sm20-repo", "tanh-pe", "relu", "silu", "gelu"];
-        for (i, a) in names.iter().enumerate() {
-            for b in &names[..i] {
-                let (a, b) = (method(a).expect("known"), method(b).expect("known"));
-                assert_ne!(a.0, b.0);
-                assert_ne!((a.1.dash, a.1.marker), (b.1.dash, b.1.marker), "{} and {}", a.0, b.0);
+        let siren = ["uniform-mm", "cvp26-s0", "cvp26-s1", "sm20", "sm20-repo", "tanh-pe", "relu", "silu", "gelu"];
+        let sel = [
+            "baseline",
+            "sel-mismatch",
+            "sel-mismatch-plus",
+            "sel-congruent",
+            "sel-congruent-plus",
+            "sel-exp-only",
+            "sel-fixed",
+            "sel-absorbed",
+            "sel-normalized",
+            "sel-combined",
+            "sel-sinh",
+            "sel-damped",
+        ];
+        for names in [&siren[..], &sel] {
+            for (i, a) in names.iter().enumerate() {
+                for b in &names[..i] {
+                    let (a, b) = (method(a).expect("known"), method(b).expect("known"));
+                    assert_ne!(a.0, b.0);
+                    assert_ne!((a.1.dash, a.1.marker), (b.1.dash, b.1.marker), "{} and {}", a.0, b.0);
+                }
             }
         }
         assert!(method("nonsense").is_none());

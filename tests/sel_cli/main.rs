@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod ablations;
 mod damaged;
 mod full;
 mod grids;
@@ -12,6 +13,7 @@ mod mistakes;
 mod models;
 mod not_finite;
 mod parallel;
+mod profile;
 mod programs;
 mod stopped;
 

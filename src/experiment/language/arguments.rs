@@ -250,7 +250,24 @@ impl LanguageArguments {
         seed: u64,
         data: &Dataset,
     ) -> Result<LanguageConfig> {
-        let mut transformer = Transformer::new(data.tokenizer().vocabulary(), sizes.width, sizes.depth);
+        let description = data.description();
+        let corpus = format!("{}, sha256 {}", description.corpus, &description.corpus_sha256[..12]);
+        let text = (corpus, description.tokenizer.clone());
+        self.config_for(sizes, projection, seed, data.tokenizer().vocabulary(), text)
+    }
+
+    /// The resolved configuration for a vocabulary of this size, with the names of corpus and tokenizer.
+    ///
+    /// **Errors** as [`LanguageConfig::check`].
+    pub(super) fn config_for(
+        &self,
+        sizes: &LanguageSizes,
+        projection: Projection,
+        seed: u64,
+        vocabulary: usize,
+        (corpus, tokenizer): (String, String),
+    ) -> Result<LanguageConfig> {
+        let mut transformer = Transformer::new(vocabulary, sizes.width, sizes.depth);
         transformer.heads = self.heads.unwrap_or((sizes.width / sizes.head_dim.max(1)).max(1));
         transformer.tied = self.tied;
         transformer.looped = self.looped.unwrap_or(sizes.depth > UNROLLED_DEPTH || sizes.remat);
@@ -272,7 +289,6 @@ impl LanguageArguments {
             bf16: sizes.bf16,
             replicas: self.replicas,
         };
-        let description = data.description();
         let config = LanguageConfig {
             transformer,
             projection,
@@ -280,8 +296,8 @@ impl LanguageArguments {
             init: None,
             step,
             seed,
-            corpus: format!("{}, sha256 {}", description.corpus, &description.corpus_sha256[..12]),
-            tokenizer: description.tokenizer.clone(),
+            corpus,
+            tokenizer,
             eval_every: sizes.eval_every,
             eval_batches: sizes.eval_batches,
         };

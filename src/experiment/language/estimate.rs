@@ -18,8 +18,7 @@ pub fn estimate(device: &Device, configs: &[LanguageConfig]) -> Result<String> {
     let mut kinds: Vec<(String, &LanguageConfig, usize)> = Vec::new();
     for config in configs {
         let t = &config.transformer;
-        let kind = if config.projection == Projection::Standard { "baseline" } else { "SEL" };
-        let name = format!("{} x {} {kind}", t.width, t.depth);
+        let name = format!("{} x {} {}", t.width, t.depth, kind(config));
         match kinds.iter_mut().find(|(n, ..)| *n == name) {
             Some((.., count)) => *count += 1,
             None => kinds.push((name, config, 1)),
@@ -56,6 +55,32 @@ pub fn estimate(device: &Device, configs: &[LanguageConfig]) -> Result<String> {
         .digits("step", 2)
         .digits("run", 2);
     Ok(format!("{table}\nAll runs one after another: {sum:.1} days"))
+}
+
+/// One line per configuration of a profile: memory on the device, and minutes for `rounds` rounds of forward, forward and
+/// backward, optimizer and step.
+///
+/// The rate is measured as in [`estimate`]; compiling and making the start on the host come on top.
+pub fn estimate_profile(device: &Device, configs: &[&LanguageConfig], rounds: usize) -> Result<String> {
+    let Some(first) = configs.first() else { return Ok("no sizes".into()) };
+    let rate = matrix_rate(device, first.transformer.width.max(256), first.step.bf16)?;
+    let name = |c: &&LanguageConfig| format!("{} x {} {}", c.transformer.width, c.transformer.depth, kind(c));
+    // Two steps, and a third of one for the loss alone.
+    let minutes = |c: &&LanguageConfig| operations_per_step(c) / rate * rounds as f64 * 7.0 / 3.0 / 60.0;
+    let number = |name: &str, values: Vec<f64>| polars::prelude::Column::new(name.into(), values);
+    let table = Table::new(
+        format!("Estimate for {} at {:.0} GFLOP/s of matrix products", device.describe(), rate / 1e9),
+        vec![
+            polars::prelude::Column::new("model".into(), configs.iter().map(name).collect::<Vec<_>>()),
+            number("memory", configs.iter().map(|c| bytes(c) / 1e9).collect()),
+            number("rounds", configs.iter().map(minutes).collect()),
+        ],
+    )?;
+    Ok(table.unit("memory", "GB").unit("rounds", "min").digits("memory", 2).digits("rounds", 2).to_string())
+}
+
+fn kind(config: &LanguageConfig) -> &'static str {
+    if config.projection == Projection::Standard { "baseline" } else { "SEL" }
 }
 
 /// Floating-point operations of a training step; a rematerialised block is computed once more.

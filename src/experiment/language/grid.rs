@@ -1,4 +1,4 @@
-//! Grids of language runs: widths x depths x variants x seeds, as Tables 1 to 4 and Figure 5 share them.
+//! Grids of language runs: widths x depths x variants x seeds, as Tables 1 to 6 and Figure 5 share them.
 
 use std::path::{Path, PathBuf};
 
@@ -8,69 +8,16 @@ use serde_json::json;
 use super::arguments::{DataArguments, LanguageArguments, LanguageSizes};
 use super::estimate::estimate;
 use super::runs::{LanguageOutcome, LanguageRuns};
+use super::variant::Variant;
 use crate::cli::{RunRecord, say};
 use crate::data::text::Dataset;
 use crate::error::{Error, Result};
 use crate::experiment::Preset;
 use crate::files::ensure_writable_folder;
-use crate::nn::sel::{Mode, Sel, beta_for_width};
+use crate::nn::sel::beta_for_width;
 use crate::runtime::{DeviceGroup, DeviceOptions, set_verbose};
-use crate::train::language::{LanguageConfig, Projection, Saving};
+use crate::train::language::{LanguageConfig, Saving};
 use crate::train::sweep::Shard;
-
-/// A way to store projections that the paper compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variant {
-    /// Ordinary weights.
-    Baseline,
-    /// Congruent combination.
-    Congruent,
-    /// Congruent with offset n and residual.
-    CongruentPlus,
-    /// Mismatch combination.
-    Mismatch,
-    /// Mismatch with offset n and residual.
-    MismatchPlus,
-    /// Without the linear pathway.
-    ExpOnly,
-}
-
-/// Rank of the residual ("LoRA-style"; the paper does not say).
-pub const RESIDUAL_RANK: usize = 8;
-
-impl Variant {
-    /// Those of the main comparison (Tables 1 and 2).
-    pub const MAIN: [Variant; 3] = [Variant::Baseline, Variant::Mismatch, Variant::MismatchPlus];
-
-    /// Those of the comparison of combinations (Tables 3 and 4).
-    pub const COMBINATIONS: [Variant; 5] =
-        [Variant::Baseline, Variant::Congruent, Variant::CongruentPlus, Variant::Mismatch, Variant::MismatchPlus];
-
-    /// Name in figures' styles and in files.
-    pub fn id(self) -> &'static str {
-        match self {
-            Variant::Baseline => "baseline",
-            Variant::Congruent => "sel-congruent",
-            Variant::CongruentPlus => "sel-congruent-plus",
-            Variant::Mismatch => "sel-mismatch",
-            Variant::MismatchPlus => "sel-mismatch-plus",
-            Variant::ExpOnly => "sel-exp-only",
-        }
-    }
-
-    /// The parameterisation.
-    pub fn projection(self, beta: f64) -> Projection {
-        let sel = |mode| Sel::new(beta).with_mode(mode);
-        match self {
-            Variant::Baseline => Projection::Standard,
-            Variant::Congruent => Projection::Sel(sel(Mode::Congruent)),
-            Variant::CongruentPlus => Projection::Sel(sel(Mode::Congruent).with_offset_and_residual(RESIDUAL_RANK)),
-            Variant::Mismatch => Projection::Sel(sel(Mode::Mismatch)),
-            Variant::MismatchPlus => Projection::Sel(sel(Mode::Mismatch).with_offset_and_residual(RESIDUAL_RANK)),
-            Variant::ExpOnly => Projection::Sel(sel(Mode::ExpOnly)),
-        }
-    }
-}
 
 /// Options of the SEL experiments, beside those of a run.
 #[derive(Args, Clone, Debug)]
@@ -115,19 +62,32 @@ pub struct GridArguments {
 }
 
 /// Widths and depths of an experiment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Cells {
     /// (width, depth) of each cell, in the order of the table.
     pub cells: Vec<(usize, usize)>,
     /// Seeds of every cell and variant.
     pub seeds: Vec<u64>,
+    /// Updates, where they are not the preset's.
+    pub steps: Option<usize>,
+    /// Curvature, where it is not the width's.
+    pub beta: Option<f64>,
 }
 
 impl Cells {
     /// Every width with every depth.
     pub fn product(widths: &[usize], depths: &[usize], seeds: &[u64]) -> Self {
         let cells = widths.iter().flat_map(|w| depths.iter().map(|d| (*w, *d))).collect();
-        Cells { cells, seeds: seeds.to_vec() }
+        Cells { cells, seeds: seeds.to_vec(), steps: None, beta: None }
+    }
+
+    /// The one cell of the ablations of Tables 5 and 6 in each preset; the paper's has 100,000 steps and beta 7.
+    pub fn ablation(preset: Preset) -> Self {
+        match preset {
+            Preset::Smoke => Cells::product(&[32], &[2], &[0, 1]),
+            Preset::Cpu => Cells::product(&[128], &[4], &[0, 1, 2]),
+            Preset::Paper => Cells { steps: Some(100_000), beta: Some(7.0), ..Cells::product(&[1024], &[12], &[0]) },
+        }
     }
 }
 
@@ -157,6 +117,8 @@ pub struct Grid {
     pub cells: Vec<Cell>,
     /// What the table and figures say of their making.
     pub note: String,
+    /// Tokens of one update.
+    pub tokens_per_step: usize,
     /// Where they go.
     pub folder: PathBuf,
     /// Its record.
@@ -164,7 +126,7 @@ pub struct Grid {
 }
 
 /// beta for a width: the paper's (Section 5.2) at its widths, where preset `paper` runs; by the rule elsewhere.
-fn beta_of(preset: Preset, width: usize) -> f64 {
+pub(super) fn beta_of(preset: Preset, width: usize) -> f64 {
     match (preset, width) {
         (Preset::Paper, 1024) => 7.5,
         // The paper names 12, 12.5 and 15 for its three depths without saying which is whose.
@@ -198,7 +160,7 @@ impl GridArguments {
         for &(width, depth) in &cells.cells {
             for variant in variants {
                 for seed in &cells.seeds {
-                    configs.push(self.config(&base, (width, depth), *variant, *seed, &data)?);
+                    configs.push(self.config(&base, (width, depth), &cells, *variant, *seed, &data)?);
                 }
             }
         }
@@ -230,15 +192,16 @@ impl GridArguments {
         let cell = |&(width, depth): &(usize, usize)| Cell {
             width,
             depth,
-            beta: self.beta(width),
+            beta: self.beta(&cells, width),
             outcomes: variants.iter().map(|v| (*v, take())).collect(),
         };
         let grid = cells.cells.iter().map(cell).collect();
-        Ok(Some(Grid { cells: grid, note: self.note(&configs[0], &cells, &data), folder, record }))
+        let tokens_per_step = configs[0].step.tokens_per_step();
+        Ok(Some(Grid { cells: grid, note: self.note(&configs[0], &cells, &data), tokens_per_step, folder, record }))
     }
 
-    fn beta(&self, width: usize) -> f64 {
-        self.beta.unwrap_or_else(|| beta_of(self.preset(), width))
+    fn beta(&self, cells: &Cells, width: usize) -> f64 {
+        self.beta.or(cells.beta).unwrap_or_else(|| beta_of(self.preset(), width))
     }
 
     fn cells(&self, preset: Cells) -> Result<Cells> {
@@ -267,22 +230,28 @@ impl GridArguments {
         if self.widths.is_none() && self.depths.is_none() {
             return Ok(Cells { seeds, ..preset });
         }
-        Ok(Cells::product(&distinct(widths), &distinct(depths), &seeds))
+        Ok(Cells {
+            steps: preset.steps,
+            beta: preset.beta,
+            ..Cells::product(&distinct(widths), &distinct(depths), &seeds)
+        })
     }
 
     fn config(
         &self,
         base: &LanguageSizes,
         (width, depth): (usize, usize),
+        cells: &Cells,
         variant: Variant,
         seed: u64,
         data: &Dataset,
     ) -> Result<LanguageConfig> {
         let mut sizes = self.language.sizes(LanguageSizes { width, depth, ..base.clone() });
-        if self.preset() == Preset::Paper && self.language.steps.is_none() && width > 1024 {
-            sizes.steps = 150_000;
+        if self.language.steps.is_none() {
+            let paper = (self.preset() == Preset::Paper && width > 1024).then_some(150_000);
+            sizes.steps = cells.steps.or(paper).unwrap_or(sizes.steps);
         }
-        self.language.config(&sizes, variant.projection(self.beta(width)), seed, data)
+        self.language.config(&sizes, variant.projection(self.beta(cells, width)), seed, data)
     }
 
     fn note(&self, config: &LanguageConfig, cells: &Cells, data: &Dataset) -> String {

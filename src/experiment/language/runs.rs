@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::files::ensure_writable_folder;
 use crate::runtime::DeviceGroup;
 use crate::train::language::{
-    Checkpoint, LanguageConfig, LanguageTrainer, Metrics, Outcome, Saving, checkpoint, train,
+    Checkpoint, LanguageConfig, LanguageTrainer, Metrics, Outcome, Projection, Saving, checkpoint, train,
 };
 use crate::train::sweep::{Shard, stable_hash};
 
@@ -177,12 +177,20 @@ impl LanguageRuns {
 
 /// `128 x 4 mismatch seed 1`.
 fn in_words(config: &LanguageConfig) -> String {
-    use crate::train::language::Projection;
     let t = &config.transformer;
     let projection = match &config.projection {
         Projection::Standard => "baseline".to_owned(),
-        Projection::Sel(sel) if sel.residual.is_some() => format!("{} + offset, residual", sel.mode),
-        Projection::Sel(sel) => sel.mode.to_string(),
+        Projection::Sel(sel) => {
+            let annealed =
+                [sel.exp_scale, sel.linear_scale, sel.inner].iter().any(|s| s.multiplier.start != s.multiplier.end);
+            let parts = [
+                (sel.residual.is_some(), " + offset, residual"),
+                (sel.absorb_beta, ", beta absorbed"),
+                (sel.normalize_by_inner_mult, ", normalized"),
+                (!annealed, ", fixed multipliers"),
+            ];
+            parts.iter().filter(|(has, _)| *has).fold(sel.mode.to_string(), |text, (_, part)| text + part)
+        }
     };
     format!("{} × {} {projection} seed {}", t.width, t.depth, config.seed)
 }

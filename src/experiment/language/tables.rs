@@ -2,8 +2,9 @@
 
 use polars::prelude::Column;
 
-use super::grid::{Cell, Grid, Variant};
+use super::grid::{Cell, Grid};
 use super::runs::LanguageOutcome;
+use super::variant::Variant;
 use crate::cli::say;
 use crate::error::Result;
 use crate::experiment::Summary;
@@ -12,21 +13,26 @@ use crate::report::losses::{LossCell, LossCurve, evaluation_figure, training_fig
 use crate::report::style::label;
 use crate::report::{Table, TableFormat};
 
-const FORMATS: [TableFormat; 3] = [TableFormat::Csv, TableFormat::Parquet, TableFormat::Markdown];
+pub(super) const FORMATS: [TableFormat; 3] = [TableFormat::Csv, TableFormat::Parquet, TableFormat::Markdown];
 
 /// Final validation losses of a variant over seeds.
-fn finals(outcomes: &[LanguageOutcome]) -> Vec<f64> {
+pub(super) fn finals(outcomes: &[LanguageOutcome]) -> Vec<f64> {
     outcomes.iter().map(LanguageOutcome::final_loss).collect()
 }
 
 /// How many ended early.
-fn stopped(outcomes: &[LanguageOutcome]) -> usize {
+pub(super) fn stopped(outcomes: &[LanguageOutcome]) -> usize {
     outcomes.iter().filter(|o| o.stopped.is_some()).count()
 }
 
-/// Differences to the baseline, seed by seed: equal seeds have equal batches and equal targets.
+/// Differences to the baseline, seed by seed.
 fn differences(cell: &Cell, variant: Variant) -> Summary {
-    let pairs = finals(cell.of(variant)).into_iter().zip(finals(cell.of(Variant::Baseline)));
+    differences_to(cell, variant, Variant::Baseline)
+}
+
+/// Final losses of `variant` minus those of `other`, seed by seed: equal seeds have equal batches and equal targets.
+pub(super) fn differences_to(cell: &Cell, variant: Variant, other: Variant) -> Summary {
+    let pairs = finals(cell.of(variant)).into_iter().zip(finals(cell.of(other)));
     Summary::of(&pairs.map(|(a, b)| a - b).collect::<Vec<f64>>())
 }
 
@@ -67,11 +73,11 @@ fn paper_gap(cell: &Cell) -> Option<f64> {
     [12, 24, 36].iter().position(|d| *d == cell.depth).map(|i| gaps[i])
 }
 
-fn numbers(name: &str, values: Vec<f64>) -> Column {
+pub(super) fn numbers(name: &str, values: Vec<f64>) -> Column {
     Column::new(name.into(), values)
 }
 
-fn whole(name: &str, values: impl Iterator<Item = usize>) -> Column {
+pub(super) fn whole(name: &str, values: impl Iterator<Item = usize>) -> Column {
     Column::new(name.into(), values.map(|v| v as i64).collect::<Vec<_>>())
 }
 
@@ -133,7 +139,7 @@ fn loss_cells(cells: &[Cell], chosen: &[Variant]) -> Vec<LossCell> {
 }
 
 /// Mean over curves with the same steps.
-fn mean_curve(curves: Vec<Vec<(usize, f64)>>) -> Vec<(f64, f64)> {
+pub(super) fn mean_curve(curves: Vec<Vec<(usize, f64)>>) -> Vec<(f64, f64)> {
     let shortest = curves.iter().map(Vec::len).min().unwrap_or(0);
     let mean = |i: usize| curves.iter().map(|c| c[i].1).sum::<f64>() / curves.len() as f64;
     (0..shortest).map(|i| (curves[0][i].0 as f64, mean(i))).collect()

@@ -78,26 +78,79 @@ pub(super) fn signature(model: &LanguageModel) -> Vec<(String, Vec<usize>)> {
 /// accumulation. With several replicas each takes its own tokens, and loss and gradients are means over all.
 pub fn step_program(model: &LanguageModel, settings: &StepSettings) -> Result<Program> {
     let names = signature(model);
-    let [weights, m, v] = ["", "m.", "v."].map(|prefix| parameter_inputs(&names, prefix));
-    let scalar = |name: &str| Tensor::parameter(name, Shape::new(DType::F32, &[]));
-    let (t, finite) = (scalar("t"), scalar("finite"));
-    let dims = [settings.accumulation, settings.batch, settings.sequence + 1];
-    let tokens = Tensor::parameter("tokens", Shape::new(DType::I32, &dims));
+    let state = state_inputs(&names);
+    let tokens = token_input(settings);
 
-    let params = named(&names, &weights);
-    let (loss, gradients) = loss_and_gradients(model, settings, &params, &weights, &tokens)?;
-    let (state, loss, norm) = name_scope("optimizer", || {
+    let params = named(&names, &state.weights);
+    let (loss, gradients) = loss_and_gradients(model, settings, &params, &state.weights, &tokens)?;
+    let updated = update(model, settings, &state, loss, gradients);
+
+    let State { weights, m, v, t, finite } = state;
+    let arguments = [weights, m, v, vec![t, finite]].concat();
+    let mut outputs: Vec<(&str, Tensor)> = arguments.iter().map(Tensor::name).zip(updated.state).collect();
+    let aliases: Vec<(usize, usize)> = (0..outputs.len()).map(|i| (i, i)).collect();
+    outputs.extend([("loss", updated.loss), ("grad_norm", updated.grad_norm)]);
+    Program::with_donation("language_step", &[arguments.clone(), vec![tokens]].concat(), &outputs, &aliases)
+}
+
+/// What a step changes.
+pub(super) struct State {
+    /// Parameters.
+    pub weights: Vec<Tensor>,
+    /// Their first moments.
+    pub m: Vec<Tensor>,
+    /// Their second moments.
+    pub v: Vec<Tensor>,
+    /// Steps taken.
+    pub t: Tensor,
+    /// 1, or 0 once a step was not finite.
+    pub finite: Tensor,
+}
+
+/// The state as arguments of a program.
+pub(super) fn state_inputs(names: &[(String, Vec<usize>)]) -> State {
+    let [weights, m, v] = ["", "m.", "v."].map(|prefix| parameter_inputs(names, prefix));
+    let scalar = |name: &str| Tensor::parameter(name, Shape::new(DType::F32, &[]));
+    State { weights, m, v, t: scalar("t"), finite: scalar("finite") }
+}
+
+/// The tokens of a step, `i32[accumulation, batch, sequence + 1]`, as an argument of a program.
+pub(super) fn token_input(settings: &StepSettings) -> Tensor {
+    let dims = [settings.accumulation, settings.batch, settings.sequence + 1];
+    Tensor::parameter("tokens", Shape::new(DType::I32, &dims))
+}
+
+/// Results of [`update`].
+pub(super) struct Updated {
+    /// The new state, in the order of its arguments.
+    pub state: Vec<Tensor>,
+    /// Mean over replicas.
+    pub loss: Tensor,
+    /// Of the mean gradient, before clipping.
+    pub grad_norm: Tensor,
+}
+
+/// Means over replicas, clipping, AdamW.
+pub(super) fn update(
+    model: &LanguageModel,
+    settings: &StepSettings,
+    state: &State,
+    loss: Tensor,
+    gradients: Vec<Tensor>,
+) -> Updated {
+    let State { weights, m, v, t, finite } = state;
+    name_scope("optimizer", || {
         let mean =
             |x: Tensor| if settings.replicas > 1 { x.all_reduce(Combine::Add) / settings.replicas as f64 } else { x };
         let (loss, gradients): (Tensor, Vec<Tensor>) = (mean(loss), gradients.into_iter().map(mean).collect());
         let norm = global_norm(&gradients);
         let healthy = finite.gt(&finite.zeros_like()).bitwise_and(&(&norm + &loss).is_finite());
         let coefficient = clip_coefficient(&norm, settings.clip);
-        let rate = settings.schedule.tensor(&t);
-        let step = &t + 1.0;
+        let rate = settings.schedule.tensor(t);
+        let step = t + 1.0;
         let mut lists: [Vec<Tensor>; 3] = Default::default();
         for (i, p) in model.parameters().iter().enumerate() {
-            let rate = &rate * p.multiplier.tensor(&t, settings.anneal_steps);
+            let rate = &rate * p.multiplier.tensor(t, settings.anneal_steps);
             let moments = AdamState { m: m[i].clone(), v: v[i].clone() };
             let gradient = &gradients[i] * &coefficient;
             let (new, moments) = settings.optimizer.update(&weights[i], &gradient, &moments, &step, &rate, p.decay);
@@ -106,16 +159,22 @@ pub fn step_program(model: &LanguageModel, settings: &StepSettings) -> Result<Pr
                 list.push(healthy.select(&new, old));
             }
         }
-        let t = healthy.select(&step, &t);
+        let t = healthy.select(&step, t);
         let state = [lists.concat(), vec![t, healthy.convert(DType::F32)]].concat();
-        (state, loss, norm)
-    });
+        Updated { state, loss, grad_norm: norm }
+    })
+}
 
-    let arguments = [&weights[..], &m, &v, &[t, finite]].concat();
-    let mut outputs: Vec<(&str, Tensor)> = arguments.iter().map(Tensor::name).zip(state).collect();
-    let aliases: Vec<(usize, usize)> = (0..outputs.len()).map(|i| (i, i)).collect();
-    outputs.extend([("loss", loss), ("grad_norm", norm)]);
-    Program::with_donation("language_step", &[arguments.clone(), vec![tokens]].concat(), &outputs, &aliases)
+/// Mean loss over all tokens.
+pub(super) fn mean_loss(
+    model: &LanguageModel,
+    settings: &StepSettings,
+    params: &Params,
+    tokens: &Tensor,
+) -> Result<Tensor> {
+    let effective = name_scope("weights", || model.effective(params));
+    let of_micro_batch = |tokens: &Tensor| Ok(vec![model.transformer.loss(&effective, tokens, settings.activations())]);
+    Ok(micro_batch_means(settings, tokens, &[], of_micro_batch)?.swap_remove(0))
 }
 
 /// Mean loss over all tokens, and its gradient by each parameter.
@@ -128,37 +187,43 @@ pub(super) fn loss_and_gradients(
 ) -> Result<(Tensor, Vec<Tensor>)> {
     let effective = name_scope("weights", || model.effective(params));
     let weights: Vec<Tensor> = effective.values().cloned().collect();
-    let of_micro_batch = |tokens: &Tensor| -> Result<(Tensor, Vec<Tensor>)> {
+    let of_micro_batch = |tokens: &Tensor| -> Result<Vec<Tensor>> {
         let loss = model.transformer.loss(&effective, tokens, settings.activations());
         let gradients = grad(&loss, &weights)?;
-        Ok((loss, gradients))
+        Ok([vec![loss], gradients].concat())
     };
-    let (loss, by_weight) = if settings.accumulation == 1 {
-        of_micro_batch(&tokens.index_in_dim(0, 0))?
-    } else {
-        let zero = Tensor::full(DType::F32, &[], 0.0);
-        let zeros: Vec<Tensor> = std::iter::once(zero).chain(weights.iter().map(Tensor::zeros_like)).collect();
-        let mut failed = None;
-        let (sums, _) = scan(&zeros, &[tokens.clone()], None, false, |sums, slices| {
-            let parts = match of_micro_batch(&slices[0]) {
-                Ok((loss, gradients)) => [vec![loss], gradients].concat(),
-                Err(error) => {
-                    failed = Some(error);
-                    zeros.clone()
-                }
-            };
-            (sums.iter().zip(parts).map(|(sum, part)| sum + part).collect(), vec![])
-        });
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        let means: Vec<Tensor> = sums.into_iter().map(|s| s / settings.accumulation as f64).collect();
-        (means[0].clone(), means[1..].to_vec())
-    };
+    let mut means = micro_batch_means(settings, tokens, &weights, of_micro_batch)?;
+    let by_weight = means.split_off(1);
     let gradients = vjp(&weights, &by_weight, wrt)?;
     // A parameter that no path reaches keeps still.
     let gradients = gradients.into_iter().zip(wrt).map(|(g, p)| g.unwrap_or_else(|| p.zeros_like())).collect();
-    Ok((loss, gradients))
+    Ok((means.swap_remove(0), gradients))
+}
+
+/// Means over the micro batches of a step of what `each` makes of one: a scalar, then tensors like `like`.
+fn micro_batch_means(
+    settings: &StepSettings,
+    tokens: &Tensor,
+    like: &[Tensor],
+    each: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
+) -> Result<Vec<Tensor>> {
+    if settings.accumulation == 1 {
+        return each(&tokens.index_in_dim(0, 0));
+    }
+    let zero = Tensor::full(DType::F32, &[], 0.0);
+    let zeros: Vec<Tensor> = std::iter::once(zero).chain(like.iter().map(Tensor::zeros_like)).collect();
+    let mut failed = None;
+    let (sums, _) = scan(&zeros, &[tokens.clone()], None, false, |sums, slices| {
+        let parts = each(&slices[0]).unwrap_or_else(|error| {
+            failed = Some(error);
+            zeros.clone()
+        });
+        (sums.iter().zip(parts).map(|(sum, part)| sum + part).collect(), vec![])
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(sums.into_iter().map(|s| s / settings.accumulation as f64).collect()),
+    }
 }
 
 /// Mean loss of the transformer on `tokens` `i32[batch, sequence + 1]`, the last argument; the others are the effective
