@@ -127,7 +127,7 @@ impl Order {
         self.values[start..].iter().filter_map(move |(value, count)| {
             let (first, end) = (before, before + count);
             before = end;
-            (end > rank).then_some((*value, end - rank.max(first)))
+            (end > rank).then(|| (*value, end - rank.max(first)))
         })
     }
 
