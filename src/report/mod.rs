@@ -23,6 +23,7 @@ pub mod style;
 pub mod sweeps;
 mod table;
 mod text;
+pub mod weights;
 
 pub use axis::{Axis, Scale};
 pub use figure::{Figure, Legend, Mark, Panel};

@@ -15,7 +15,7 @@ const BLOCK: usize = 1 << 12;
 pub struct Distances {
     /// |w - w0| of the sampled weights, sorted.
     pub sorted: Vec<f32>,
-    /// Every how manieth block of 4096 neighbours was taken; 1 for all.
+    /// One in so many blocks of 4096 neighbours was taken; 1 for all.
     pub every: usize,
 }
 

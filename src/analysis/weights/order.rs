@@ -127,7 +127,7 @@ impl Order {
         self.values[start..].iter().filter_map(move |(value, count)| {
             let (first, end) = (before, before + count);
             before = end;
-            (end > rank).then_some((*value, end - rank.max(first)))
+            (end > rank).then(|| (*value, end - rank.max(first)))
         })
     }
 
@@ -273,7 +273,7 @@ mod tests {
         sorted.sort_by(f64::total_cmp);
         let mut magnitudes: Vec<f64> = values.iter().map(|v| v.abs()).collect();
         magnitudes.sort_by(f64::total_cmp);
-        for percent in [0.0, 0.1, 12.5, 50.0, 99.99, 100.0] {
+        for percent in [0.0f64, 0.1, 12.5, 50.0, 99.99, 100.0] {
             for (order, sorted) in [(&signed, &sorted), (&absolute, &magnitudes)] {
                 let place = 3005.0 * percent / 100.0;
                 let (a, b) = (sorted[place as usize], sorted[(place as usize + 1).min(3005)]);

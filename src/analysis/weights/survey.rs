@@ -4,6 +4,9 @@
 //! read twice: first counted in bins, then the values are counted in those few bins where a percentile, a threshold or
 //! the tail falls. So every number is exact, of pools too, in a memory that does not grow with the tensors.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use super::central::Central;
@@ -218,7 +221,7 @@ impl Half<'_> {
 }
 
 /// Goes through the tensors for which `take` holds. `counts` says which roles are weight matrices of linear layers; `step`
-/// is called with the name after each tensor and reading, [`readings`] times in all.
+/// is called with the name after each tensor and reading.
 ///
 /// **Errors** when the singular values of a matrix do not converge.
 pub fn survey(
