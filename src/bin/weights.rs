@@ -247,7 +247,7 @@ fn figures(name: &str, found: &Survey, wanted: &Wanted, moved: &Distances, outpu
     let mean = moved.mean();
     let ratio = |share: f64| significant(moved.quantile(share) / mean, 3);
     let outliers = format!(
-        "farthest {} ×, 99.99th percentile {} ×, 99.9th {} × the average of {}",
+        "farthest {}×, 99.99th percentile {}×, 99.9th {}× the average of {}",
         ratio(1.0),
         ratio(0.9999),
         ratio(0.999),

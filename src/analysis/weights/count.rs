@@ -362,7 +362,10 @@ fn collect_f32(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> V
 fn collect_f64(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> Vec<(f64, u64)> {
     let mut wanted = vec![false; f64::ENTRIES];
     for (key, _) in keys {
-        wanted[(key.unsigned_abs() as usize) | if *key < 0 { SIGN } else { 0 }] = true;
+        let magnitude = key.unsigned_abs() as usize;
+        // Small ones of either sign share the key 0.
+        wanted[magnitude] |= *key >= 0;
+        wanted[magnitude | SIGN] |= *key <= 0;
     }
     let new = || (Vec::<(f64, u64)>::new(), Vec::<f64>::new());
     let seen = in_chunks(shards, tensor, new, |(values, loose), _, bytes| {

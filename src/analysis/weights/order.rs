@@ -17,6 +17,16 @@ pub(super) fn key(x: f64) -> i32 {
     if x < 0.0 { -magnitude } else { magnitude }
 }
 
+/// The magnitude below which all numbers of a bin are.
+pub(super) fn end(key: i32) -> f64 {
+    let next = key.unsigned_abs() as u64 + 1;
+    if next < 1 << KEPT {
+        next as f64 * (-137f64).exp2()
+    } else {
+        f64::from_bits((next + (896 << KEPT)) << (52 - KEPT))
+    }
+}
+
 /// Sorted pairs with equal first entries added up.
 pub(super) fn merged<T: PartialOrd + Copy>(a: &[(T, u64)], b: &[(T, u64)]) -> Vec<(T, u64)> {
     let mut out: Vec<(T, u64)> = Vec::with_capacity(a.len() + b.len());
@@ -257,6 +267,9 @@ mod tests {
         numbers.sort_by(f64::total_cmp);
         assert!(numbers.windows(2).all(|w| key(w[0]) <= key(w[1])));
         assert!(numbers.iter().all(|x| key(-x) == -key(*x)));
+        for x in [1e-45, 1e-40, 0.37, 1.0, 1e300] {
+            assert!(end(key(x)) > x && key(end(key(x))) == key(x) + 1 && end(key(x)) == end(key(-x)), "{x}");
+        }
         assert!(key(1.0) < key(1.0005) && key(1.0) == key(1.0004));
         // A key of f32 is its bits without the lowest twelve.
         for x in [1e-44f32, 1e-40, f32::MIN_POSITIVE, 0.37, 3e38] {

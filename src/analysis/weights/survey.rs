@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use super::central::Central;
 use super::count::{Counted, collect, count};
-use super::order::{Known, Needs, Order, Questions, key};
+use super::order::{Known, Needs, Order, Questions, end, key};
 use super::rank::{largest, matrix};
 use super::role::{Fans, Placed, Role, RoleRules};
 use super::xavier::Xavier;
@@ -34,7 +34,8 @@ pub struct Wanted {
     pub curve: Vec<f64>,
     /// Percentiles for all matrices together.
     pub fine_percents: Vec<f64>,
-    /// Histogram bins over all matrices together, of equal width between the largest magnitude and its opposite.
+    /// Histogram bins over all matrices together, of equal width: between the largest magnitude and its opposite, or without
+    /// the last millionth of the weights, where these are more than twice as large as the others.
     pub bins: usize,
 }
 
@@ -172,6 +173,16 @@ impl Pool {
         Questions { percents: wanted.percents.clone(), thresholds: wanted.thresholds.clone(), edges: Vec::new(), tail }
     }
 
+    /// How far from 0 the histogram goes: to the largest magnitude, or, where that is more than twice as far, to the one that
+    /// all but a millionth of the weights stay below (two digits), and somewhat beyond Xavier's.
+    fn span(&self) -> f64 {
+        let largest = self.range.map_or(0.0, |r| r.1.max(-r.0));
+        let most = end(self.known.orders().1.bin_at((self.central.count as f64 * (1.0 - 1e-6)) as u64).0);
+        let digit = 10f64.powf(most.log10().floor() - 1.0);
+        let near = ((most / digit).ceil() * digit).max(1.2 * self.xavier.max());
+        if largest > 2.0 * near { near } else { largest }
+    }
+
     fn summary(&self, questions: &Questions, (signed, absolute): &(Order, Order)) -> Summary {
         let mut ranks = self.ranks.clone();
         ranks.sort_by(f64::total_cmp);
@@ -279,7 +290,7 @@ pub fn survey(
             (role.clone(), (questions, needs))
         })
         .collect();
-    let largest = all.range.map_or(0.0, |r| r.1.max(-r.0));
+    let largest = all.span();
     let edges: Vec<f64> = (0..=wanted.bins).map(|i| largest * (2.0 * i as f64 / wanted.bins as f64 - 1.0)).collect();
     let mut questions = all.questions(wanted);
     let mut fine = questions.clone();

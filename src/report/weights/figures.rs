@@ -14,15 +14,23 @@ const LIMIT: LineStyle = LineStyle::new(Color::INK, Dash::Dotted, Marker::None);
 
 /// Figure 1. Left: share of weights per histogram bin (log), pretrained and Xavier's expectation. Middle: share of weights
 /// above a threshold, both, and the largest weight that Xavier's law can draw. Right: how many matrices' largest weight
-/// grew how much beyond their own Xavier maximum.
+/// grew how much beyond their own Xavier maximum. `note` is added to what the histogram leaves out.
 pub fn gap_figure(survey: &Survey, all: &Whole, wanted: &Wanted, note: &str) -> Figure {
+    let beyond = all.summary.count - all.heights.iter().sum::<u64>();
+    let left_out = match all.edges.last() {
+        Some(edge) if beyond > 0 => {
+            let (edge, max) = (significant(*edge, 2), significant(all.summary.max_abs(), 3));
+            format!(" Beyond ±{edge} the histogram leaves out {beyond} weights, of up to {max}.")
+        }
+        _ => String::new(),
+    };
     Figure::new(TEXT_WIDTH, 3)
         .aspect(0.82)
         .legend(Legend::Below, None)
         .panel(histogram(all))
         .panel(thresholds(all, wanted))
         .panel(growth_histogram(survey))
-        .note(note)
+        .note(format!("{note}{left_out}"))
 }
 
 fn line(points: Vec<(f64, f64)>, style: LineStyle, label: &str) -> Mark {
@@ -55,12 +63,7 @@ fn histogram(all: &Whole) -> Panel {
         .map(|(_, p)| (p.0, p.1.max(low)))
         .collect();
     Panel::new("weights", Axis::linear("weight w"), Axis::log("share of weights per bin").range(low, high))
-        .mark(Mark::Bars {
-            edges: all.edges.clone(),
-            heights,
-            color: PALETTE[1],
-            label: Some("pretrained (bars)".into()),
-        })
+        .mark(Mark::Bars { edges: all.edges.clone(), heights, color: PALETTE[1], label: Some("pretrained".into()) })
         .mark(line(expected, XAVIER.with_width(1.2), "Xavier uniform"))
 }
 
@@ -70,25 +73,21 @@ fn thresholds(all: &Whole, wanted: &Wanted) -> Panel {
         wanted.curve.iter().zip(&all.curve).map(|(x, n)| (*x, *n as f64 / count)).collect();
     let (low, high) = shares(pretrained.iter().map(|p| p.1));
     let max = all.summary.xavier.max();
-    let mut xavier: Vec<(f64, f64)> = wanted.curve.iter().map(|x| (*x, all.summary.xavier.above(*x))).collect();
-    // The curve falls to 0 at the maximum, which has no place on a log axis: close to it, then to the bottom.
-    xavier.retain(|p| p.0 < max && p.1 > low);
-    xavier.extend(
-        (1..60)
-            .map(|i| max * (1.0 - 0.7f64.powi(i)))
-            .filter(|x| xavier.last().is_none_or(|l| *x > l.0))
-            .map(|x| (x, all.summary.xavier.above(x)))
-            .filter(|p| p.1 > low)
-            .collect::<Vec<_>>(),
-    );
-    xavier.push((max, low));
     let ends = (wanted.curve.first().copied().unwrap_or(1e-3), wanted.curve.last().copied().unwrap_or(1.0));
+    // The share falls to 0 at the maximum, which has no place on a log axis: closer and closer, then to the bottom.
+    let close = (0..=200).map(|i| max * (1.0 - 10f64.powf(-9.0 * f64::from(i) / 200.0)));
+    let far = (0..=200).map(|i| ends.0 * (max / ends.0).powf(f64::from(i) / 200.0));
+    let mut at: Vec<f64> = far.chain(close).filter(|x| *x >= ends.0 && *x < max).collect();
+    at.sort_by(f64::total_cmp);
+    let mut xavier: Vec<(f64, f64)> = at.iter().map(|x| (*x, all.summary.xavier.above(*x))).collect();
+    xavier.retain(|p| p.1 > low);
+    xavier.push((max, low));
     Panel::new(
         "tail",
         Axis::log("threshold").range(ends.0, ends.1),
         Axis::log("share of |w| above it").range(low, high),
     )
-    .mark(line(vec![(max, low), (max, high)], LIMIT.with_width(1.2), "largest weight of Xavier"))
+    .mark(line(vec![(max, low), (max, high)], LIMIT.with_width(1.2), "Xavier max"))
     .mark(line(pretrained, PRETRAINED, "pretrained"))
     .mark(line(xavier, XAVIER.with_width(1.2), "Xavier uniform"))
 }
@@ -99,25 +98,25 @@ fn matrices(survey: &Survey) -> impl Iterator<Item = &Report> {
 }
 
 fn growth_histogram(survey: &Survey) -> Panel {
-    let growth: Vec<f64> = matrices(survey).map(|r| r.summary.growth_max()).filter(|g| g.is_finite()).collect();
-    let largest = growth.iter().copied().fold(1.0, f64::max);
-    // A bin per unit, or coarser.
-    let width = 10f64.powf((largest / 12.0).log10().ceil()).max(1.0);
-    let width = [width / 5.0, width / 2.0, width].into_iter().find(|w| largest / w <= 16.0).unwrap_or(width);
-    let bins = (largest / width).floor() as usize + 1;
-    let mut heights = vec![0.0; bins];
+    let growth: Vec<f64> =
+        matrices(survey).map(|r| r.summary.growth_max()).filter(|g| g.is_finite() && *g > 0.0).collect();
+    // Eight bins per decade.
+    let bin = |g: f64| (8.0 * g.log10()).floor() as i32;
+    let (first, last) = growth.iter().fold((0, 0), |(a, b), g| (a.min(bin(*g)), b.max(bin(*g))));
+    let mut heights = vec![0.0; (last - first + 1) as usize];
     for g in &growth {
-        heights[((g / width) as usize).min(bins - 1)] += 1.0;
+        heights[(bin(*g) - first) as usize] += 1.0;
     }
     let top = heights.iter().copied().fold(1.0, f64::max) * 1.08;
-    let edges = (0..=bins).map(|i| i as f64 * width).collect();
+    let edges: Vec<f64> = (first..=last + 1).map(|i| 10f64.powf(f64::from(i) / 8.0)).collect();
+    let ends = (edges.first().copied().unwrap_or(0.1), edges.last().copied().unwrap_or(10.0));
     Panel::new(
         "growth per matrix",
-        Axis::linear("max |w| / Xavier max [×]").range(0.0, bins as f64 * width),
+        Axis::log("max |w| / Xavier max [×]").range(ends.0 / 1.1, ends.1 * 1.1),
         Axis::linear("number of matrices").range(0.0, top),
     )
     .mark(Mark::Bars { edges, heights, color: PALETTE[1], label: None })
-    .mark(line(vec![(1.0, 0.0), (1.0, top)], LIMIT.with_width(1.2), ""))
+    .mark(line(vec![(1.0, 0.0), (1.0, top)], LIMIT.with_width(1.2), "Xavier max"))
 }
 
 /// Colour and marker of each role, in order of first appearance.
@@ -131,11 +130,13 @@ fn roles(survey: &Survey) -> Vec<(&Role, Color, Marker)> {
     all.into_iter().enumerate().map(style).collect()
 }
 
-/// The panel with one point per matrix.
-fn scatter(mut panel: Panel, survey: &Survey, at: impl Fn(usize, &Report) -> (f64, f64)) -> Panel {
-    for (role, color, marker) in roles(survey) {
+/// The panel with one point per matrix. `at` is given its number and how far its role is moved aside, from -1 to 1.
+fn scatter(mut panel: Panel, survey: &Survey, at: impl Fn(usize, f64, &Report) -> (f64, f64)) -> Panel {
+    let roles = roles(survey);
+    let middle = 0.5 * (roles.len().max(2) - 1) as f64;
+    for (k, (role, color, marker)) in roles.iter().copied().enumerate() {
         let of_role = matrices(survey).enumerate().filter(|(_, r)| r.placed.role == *role);
-        let points = of_role.map(|(i, r)| at(i, r)).collect();
+        let points = of_role.map(|(i, r)| at(i, (k as f64 - middle) / middle, r)).collect();
         panel = panel.mark(Mark::Points { points, marker, size: 3.6, color, label: Some(role.to_string()) });
     }
     panel
@@ -147,9 +148,9 @@ fn scatter(mut panel: Panel, survey: &Survey, at: impl Fn(usize, &Report) -> (f6
 pub fn tail_figure(survey: &Survey, all: &Whole, wanted: &Wanted, note: &str) -> Figure {
     let layered = matrices(survey).any(|r| r.placed.layer.is_some());
     let last = matrices(survey).filter_map(|r| r.placed.layer).max().unwrap_or(0);
-    let growth = |i: usize, r: &Report| {
-        let x = if layered { r.placed.layer.unwrap_or(last + 1) } else { i };
-        (x as f64, r.summary.growth_max())
+    let growth = |i: usize, aside: f64, r: &Report| {
+        let x = if layered { r.placed.layer.unwrap_or(last + 1) as f64 + 0.3 * aside } else { i as f64 };
+        (x, r.summary.growth_max())
     };
     let outside = layered && matrices(survey).any(|r| r.placed.layer.is_none());
     let x = match (layered, outside) {
@@ -157,13 +158,12 @@ pub fn tail_figure(survey: &Survey, all: &Whole, wanted: &Wanted, note: &str) ->
         (true, false) => "layer".to_owned(),
         (true, true) => format!("layer ({}: in no layer)", last + 1),
     };
-    let top = matrices(survey).map(|r| r.summary.growth_max()).fold(1.0, f64::max) * 1.08;
-    let by_layer = Panel::new(
-        "growth of the max per layer",
-        Axis::linear(x),
-        Axis::linear("max |w| / Xavier max [×]").range(0.0, top),
-    )
-    .mark(Mark::Level { y: 1.0, style: LIMIT.with_width(1.2), label: None });
+    let x = Axis::linear(x)
+        .range(-0.6, if layered { last + usize::from(outside) } else { matrices(survey).count() } as f64 + 0.6);
+    let whole: Vec<f64> = (0..=last + usize::from(outside)).map(|l| l as f64).collect();
+    let x = if layered && whole.len() <= 16 { x.ticks(&whole) } else { x };
+    let by_layer = Panel::new("growth of the max per layer", x, Axis::log("max |w| / Xavier max [×]"))
+        .mark(Mark::Level { y: 1.0, style: LIMIT.with_width(1.2), label: None });
     let maxima: Vec<(f64, f64)> = matrices(survey).map(|r| (r.summary.xavier.max(), r.summary.max_abs())).collect();
     let r = correlation(&maxima).map_or("not defined".to_owned(), |r| significant(r, 2));
     let stds: Vec<(f64, f64)> = matrices(survey).map(|r| (r.summary.xavier.std(), r.summary.central.std())).collect();
@@ -171,14 +171,16 @@ pub fn tail_figure(survey: &Survey, all: &Whole, wanted: &Wanted, note: &str) ->
         .aspect(0.6)
         .legend(Legend::Below, None)
         .panel(scatter(by_layer, survey, growth))
-        .panel(scatter(against(&format!("max per layer, correlation r = {r}"), "max |w|", &maxima), survey, |_, r| {
-            (r.summary.xavier.max(), r.summary.max_abs())
-        }))
-        .panel(scatter(against("standard deviation per layer", "std", &stds), survey, |_, r| {
-            (r.summary.xavier.std(), r.summary.central.std())
+        .panel(scatter(
+            against(&format!("max per layer, correlation r = {r}"), "max |w|", &maxima),
+            survey,
+            |_, aside, r| (r.summary.xavier.max() * (1.0 + 0.03 * aside), r.summary.max_abs()),
+        ))
+        .panel(scatter(against("standard deviation per layer", "std", &stds), survey, |_, aside, r| {
+            (r.summary.xavier.std() * (1.0 + 0.03 * aside), r.summary.central.std())
         }))
         .panel(percentiles(all, wanted))
-        .note(note)
+        .note(format!("{note} Points are moved aside by role where they would cover each other."))
 }
 
 /// A panel of pretrained against initial values, with the line on which they are equal.
@@ -231,20 +233,32 @@ pub fn distance_figure(distances: &Distances, rate: f64, note: &str) -> Figure {
     let sorted = &distances.sorted;
     let count = sorted.len();
     let largest = sorted.last().map_or(1.0, |d| f64::from(*d).max(f64::MIN_POSITIVE));
-    let edges: Vec<f64> = (0..=BINS).map(|i| largest * i as f64 / BINS as f64).collect();
+    // As in Figure 1, without the last millionth where that is far away.
+    let most = distances.quantile(1.0 - 1e-6);
+    let far = largest > 2.0 * most && most > 0.0;
+    let end = if far { most } else { largest };
+    let left_out = match far {
+        true => format!(
+            " The histogram leaves out {} weights beyond {}.",
+            count - sorted.partition_point(|d| f64::from(*d) <= end),
+            significant(end, 2)
+        ),
+        false => String::new(),
+    };
+    let edges: Vec<f64> = (0..=BINS).map(|i| end * i as f64 / BINS as f64).collect();
     let below = |x: f64| sorted.partition_point(|d| f64::from(*d) < x) as f64 / count as f64;
     let mut heights: Vec<f64> = edges.windows(2).map(|e| below(e[1]) - below(e[0])).collect();
     if let Some(last) = heights.last_mut() {
-        *last += 1.0 - below(largest);
+        *last += sorted.partition_point(|d| f64::from(*d) <= end) as f64 / count as f64 - below(end);
     }
     let (low, high) = shares(heights.iter().copied().filter(|h| *h > 1e-12));
     let mean = distances.mean();
     let histogram = Panel::new(
         "optimisation distance",
-        Axis::linear("|w − w₀|").range(0.0, largest),
+        Axis::linear("|w − w₀|").range(0.0, end),
         Axis::log("share of weights per bin").range(low, high),
     )
-    .mark(Mark::Bars { edges, heights, color: PALETTE[1], label: Some("pretrained weights (bars)".into()) })
+    .mark(Mark::Bars { edges, heights, color: PALETTE[1], label: Some("share of weights".into()) })
     .mark(line(vec![(mean, low), (mean, high)], LIMIT.with_width(1.2), "average"));
     let rank = |i: usize| (count as f64).powf(i as f64 / (RANKS - 1) as f64).round().max(1.0) as usize;
     let mut ranks: Vec<usize> = (0..RANKS).map(rank).filter(|r| *r <= count).collect();
@@ -256,11 +270,16 @@ pub fn distance_figure(distances: &Distances, rate: f64, note: &str) -> Figure {
         "steps by rank",
     );
     let ends = (0.1 * mean / rate, 2.0 * largest / rate);
-    let y = Axis::log("least steps |w − w₀| / learning rate").range(ends.0, ends.1);
+    let y = Axis::log("least steps |w − w₀| / rate").range(ends.0, ends.1);
     let plot = Panel::new("least steps", Axis::log("rank, the farthest first"), y).mark(curve).mark(Mark::Level {
         y: mean / rate,
         style: LIMIT.with_width(1.2),
         label: Some("average".into()),
     });
-    Figure::new(TEXT_WIDTH, 2).aspect(0.6).legend(Legend::Below, None).panel(histogram).panel(plot).note(note)
+    Figure::new(TEXT_WIDTH, 2)
+        .aspect(0.6)
+        .legend(Legend::Below, None)
+        .panel(histogram)
+        .panel(plot)
+        .note(format!("{note}{left_out}"))
 }

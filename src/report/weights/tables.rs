@@ -38,16 +38,16 @@ pub fn role_table(title: &str, survey: &Survey, wanted: &Wanted, threshold: usiz
         Column::new("tensors".into(), rows.iter().map(|r| r.1.tensors as i64).collect::<Vec<_>>()),
         Column::new("weights".into(), rows.iter().map(|r| r.1.count as i64).collect::<Vec<_>>()),
         number("std", &|s| known(s.central.std())),
-        number("over Xavier", &|s| known(s.growth_std())),
+        number("std / Xavier", &|s| known(s.growth_std())),
         number("max |w|", &|s| known(s.max_abs())),
-        number("over Xavier's", &|s| known(s.growth_max())),
+        number("max / Xavier", &|s| known(s.growth_max())),
         number(&above, &|s| s.above.get(threshold).and_then(|n| percent(*n, s))),
         number("excess kurtosis", &|s| known(s.central.kurtosis())),
         number("Hill", &|s| s.hill.1),
         number("stable rank", &|s| s.stable_rank),
     ];
-    let table = Table::new(title, columns)?.unit(&above, "%").unit("over Xavier", "×").unit("over Xavier's", "×");
-    Ok(["over Xavier", "over Xavier's", &above, "excess kurtosis", "Hill", "stable rank"]
+    let table = Table::new(title, columns)?.unit(&above, "%").unit("std / Xavier", "×").unit("max / Xavier", "×");
+    Ok(["std / Xavier", "max / Xavier", &above, "excess kurtosis", "Hill", "stable rank"]
         .into_iter()
         .fold(table, |t, name| t.digits(name, 3)))
 }
