@@ -1,15 +1,15 @@
 //! Links the native side that `./setup` assembled, with run paths so that no shell settings are needed, and compiles the
-//! one piece of C++ that is ours (half a minute).
+//! two pieces of C++ that are ours (half a minute).
 
 use std::env;
 use std::path::{Path, PathBuf};
 
-const SHIM: &str = "src/runtime/shim/memory.cc";
+const SHIM: [&str; 2] = ["src/runtime/shim/memory.cc", "src/runtime/shim/programs.cc"];
 
 fn main() {
     println!("cargo:rerun-if-env-changed=XLA_EXTENSION_DIR");
     println!("cargo:rerun-if-changed=.xla/stamp");
-    println!("cargo:rerun-if-changed={SHIM}");
+    SHIM.iter().for_each(|file| println!("cargo:rerun-if-changed={file}"));
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let xla = env::var_os("XLA_EXTENSION_DIR").map_or_else(|| root.join(".xla"), PathBuf::from);
     let (include, xla) = (xla.join("include"), xla.join("lib"));
@@ -27,7 +27,7 @@ fn main() {
     // NDEBUG as the library was built: without it some of XLA's classes have members more. No debug information and no
     // optimisation: it runs once in a while, and the headers are long.
     shim.cpp(true).std("c++17").opt_level(0).debug(false).warnings(false).define("NDEBUG", None);
-    shim.flag("-w").include(include).file(SHIM).compile("sinexp_shim");
+    shim.flag("-w").include(include).files(SHIM).compile("sinexp_shim");
 }
 
 fn require(library: &Path) {

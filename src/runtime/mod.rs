@@ -15,6 +15,7 @@ mod plugin;
 mod quiet;
 mod replicated;
 mod signature;
+pub mod translate;
 
 pub use blas::with_single_threaded_blas;
 pub use buffer::Buffer;

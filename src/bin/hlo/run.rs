@@ -1,0 +1,141 @@
+//! `hlo show` and `hlo run`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::Args;
+use sinexp::array::{Array, Weights};
+use sinexp::cli::say;
+use sinexp::error::Error;
+use sinexp::graph::Program;
+use sinexp::interop::program::Foreign;
+use sinexp::interop::{npz, safetensors};
+use sinexp::runtime::{Device, Executable};
+
+/// Prints a program's format, name, inputs and results, and the custom calls it makes.
+#[derive(Args, Debug)]
+pub struct Show {
+    /// HLO text, an HLO protocol buffer, StableHLO text or a portable artifact
+    #[arg(value_name = "PROGRAM")]
+    program: PathBuf,
+    /// Prints the program as HLO text, with all its constants, instead
+    #[arg(long)]
+    text: bool,
+}
+
+/// Runs a program once and writes its results.
+///
+/// Inputs are found by name in the files given; where a file has none of the names, its arrays are taken in the order of
+/// the inputs (numpy.savez's arr_0, arr_1 ...).
+#[derive(Args, Debug)]
+pub struct Run {
+    /// HLO text, an HLO protocol buffer, StableHLO text or a portable artifact
+    #[arg(value_name = "PROGRAM")]
+    program: PathBuf,
+    /// Inputs by name: .safetensors or .npz; repeatable
+    #[arg(long, value_name = "FILE")]
+    inputs: Vec<PathBuf>,
+    /// Results by name, as safetensors [default: only their shapes are printed]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+}
+
+pub fn show(arguments: &Show) -> Result<()> {
+    let foreign = Foreign::open(&arguments.program)?;
+    if arguments.text {
+        say(&foreign.text);
+    } else {
+        say(&format!("{}: {}", foreign.format, foreign.signature));
+    }
+    Ok(())
+}
+
+pub fn run(arguments: &Run) -> Result<()> {
+    let foreign = Foreign::open(&arguments.program)?;
+    say(&format!("{}: {}", foreign.format, foreign.signature));
+    let program = foreign.program().map_err(|e| Error::file(&arguments.program, e))?;
+    let inputs = inputs(&program, &arguments.inputs)?;
+    let device = Device::open(&arguments.device)?;
+    let started = Instant::now();
+    let compiled = compile(&device, &foreign, &program, &arguments.program)?;
+    let compile = started.elapsed();
+    let started = Instant::now();
+    let results = compiled.call(&inputs.iter().collect::<Vec<_>>())?;
+    say(&format!(
+        "compiled in {:.2} s, ran in {:.3} s on {}",
+        compile.as_secs_f64(),
+        started.elapsed().as_secs_f64(),
+        device.name()
+    ));
+    let names = program.outputs.iter().map(|(name, _)| name.clone());
+    if let Some(out) = &arguments.out {
+        let tensors: Weights = names.zip(results).collect();
+        safetensors::write(out, &safetensors::Tensors { tensors, metadata: BTreeMap::new() })?;
+        say(&format!("Written to {}", out.display()));
+    }
+    Ok(())
+}
+
+/// Compiles it; a custom call that the device lacks is named.
+fn compile(device: &Device, foreign: &Foreign, program: &Program, path: &Path) -> Result<Executable> {
+    device.compile(program).map_err(|error| {
+        let text = error.to_string();
+        let lacking = foreign.signature.custom_calls.iter().find(|target| text.contains(target.as_str()));
+        match lacking {
+            Some(target) => {
+                let reason = format!(
+                    "makes the custom call `{target}`, which device {} has not: it is a function of the library that the program was written for",
+                    device.name()
+                );
+                Error::file(path, reason).into()
+            }
+            None => error.into(),
+        }
+    })
+}
+
+/// The program's inputs from the files, in order.
+fn inputs(program: &Program, files: &[PathBuf]) -> Result<Vec<Array>> {
+    let mut found: BTreeMap<usize, Array> = BTreeMap::new();
+    for path in files {
+        let arrays = read(path)?;
+        let mut known = 0;
+        for (i, (name, _)) in program.inputs.iter().enumerate() {
+            if let Some(array) = arrays.get(name) {
+                found.insert(i, array.clone());
+                known += 1;
+            }
+        }
+        if known > 0 || arrays.is_empty() {
+            continue;
+        }
+        // Numbers as such: arr_10 after arr_9.
+        let number = |name: &str| name.rsplit(|c: char| !c.is_ascii_digit()).next().and_then(|n| n.parse::<u64>().ok());
+        let mut arrays: Vec<(String, Array)> = arrays.into_iter().collect();
+        arrays.sort_by_key(|(name, _)| number(name));
+        if arrays.len() != program.inputs.len() || arrays.iter().any(|(name, _)| number(name).is_none()) {
+            let names: Vec<&str> = program.inputs.iter().map(|(name, _)| name.as_str()).collect();
+            return Err(Error::file(path, format!("has none of the program's inputs: {}", names.join(", "))).into());
+        }
+        found.extend(arrays.into_iter().map(|(_, array)| array).enumerate());
+    }
+    let mut all = Vec::new();
+    for (i, (name, shape)) in program.inputs.iter().enumerate() {
+        let missing = || Error::tensor(name, format!("{shape}, is in none of the files given with --inputs"));
+        all.push(found.remove(&i).ok_or_else(missing)?);
+    }
+    Ok(all)
+}
+
+fn read(path: &Path) -> sinexp::error::Result<Weights> {
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("npz") => npz::read(path),
+        Some("safetensors") => Ok(safetensors::read(path)?.tensors),
+        _ => Err(Error::argument("--inputs", path.display(), "expected a .safetensors or .npz file")),
+    }
+}

@@ -1,0 +1,114 @@
+//! Programs of others: HLO as text or protocol buffer, StableHLO as text or portable artifact, `jax.export` files.
+//!
+//! [`Foreign::open`] recognises the format, refuses what would compute something else than was meant, and finds names and
+//! shapes of inputs and results; [`Foreign::program`] is what a [`Device`](crate::runtime::Device) compiles.
+//!
+//! XLA ends the process on some damaged programs. Programs of this toolkit that open files of others therefore do it in a
+//! child process: see [`crate::cli::supervised`].
+
+mod format;
+mod signature;
+
+use std::path::Path;
+
+pub use self::format::Format;
+pub use self::signature::{Port, Signature};
+use crate::error::{Error, Result};
+use crate::files::reason;
+use crate::graph::{Program, Shape};
+use crate::runtime::translate::{hlo_text_to_proto, proto_to_hlo_text, stablehlo_to_proto};
+
+/// A program of others, ready to be compiled.
+#[derive(Clone, Debug)]
+pub struct Foreign {
+    /// What it was read as.
+    pub format: Format,
+    /// A serialised `HloModuleProto`.
+    pub module: Vec<u8>,
+    /// The same as HLO text, with all constants, as XLA prints it.
+    pub text: String,
+    /// Name, inputs, results.
+    pub signature: Signature,
+}
+
+impl Foreign {
+    /// Opens a file.
+    ///
+    /// **Errors** when it cannot be read, is in no known format, is damaged, or has elided constants. **May abort the
+    /// process** where XLA does, on some damaged HLO texts.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        if path.is_dir() {
+            return Err(Error::file(path, "is a folder; give a program"));
+        }
+        let bytes = std::fs::read(path).map_err(|e| Error::file(path, format!("cannot be read: {}", reason(&e))))?;
+        let extension = path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
+        Self::from_bytes(&bytes, &extension).map_err(|e| Error::file(path, in_one_line(&e)))
+    }
+
+    /// Reads a program; `extension` is that of its file name, which tells only where the bytes do not.
+    ///
+    /// **Errors** as [`Foreign::open`].
+    pub fn from_bytes(bytes: &[u8], extension: &str) -> Result<Self> {
+        let format = Format::of(bytes, extension)?;
+        let module = match format {
+            Format::HloText => {
+                let text = utf8(bytes)?;
+                if let Some(line) = elided(text) {
+                    let why = "its constants are elided, `{...}`, so their numbers are lost: print them with print_large_constants, or write a protocol buffer";
+                    return Err(Error::numeric(format!("line {line}"), why));
+                }
+                hlo_text_to_proto(text)?
+            }
+            Format::HloProto => bytes.to_vec(),
+            Format::Stablehlo => {
+                let text = utf8(bytes)?;
+                if let Some(line) = text.lines().position(|l| l.contains("dense_resource<__elided__>")) {
+                    return Err(Error::numeric(
+                        format!("line {}", line + 1),
+                        "its constants are elided, so their numbers are lost",
+                    ));
+                }
+                stablehlo_to_proto(bytes)?
+            }
+            Format::Artifact => stablehlo_to_proto(bytes)?,
+            Format::JaxExport => {
+                return Err(Error::numeric("format", "files of jax.export are not read yet"));
+            }
+        };
+        let text = proto_to_hlo_text(&module)?;
+        let signature = Signature::of(&text)?;
+        Ok(Foreign { format, module, text, signature })
+    }
+}
+
+impl Foreign {
+    /// As a program to compile.
+    ///
+    /// **Errors** when an input or result has an element type or shape that this toolkit does not pass.
+    pub fn program(&self) -> Result<Program> {
+        let ports = |ports: &[Port]| -> Result<Vec<(String, Shape)>> {
+            ports.iter().map(|port| Ok((port.name.clone(), port.shape()?))).collect()
+        };
+        Ok(Program {
+            name: self.signature.name.clone(),
+            inputs: ports(&self.signature.inputs)?,
+            outputs: ports(&self.signature.outputs)?,
+            aliases: self.signature.donations.clone(),
+            text: self.text.clone(),
+        })
+    }
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|e| Error::numeric(format!("byte {}", e.valid_up_to()), "is no UTF-8"))
+}
+
+/// The line of an elided constant.
+fn elided(text: &str) -> Option<usize> {
+    text.lines().position(|line| line.contains("constant(") && line.contains("{...}")).map(|i| i + 1)
+}
+
+fn in_one_line(error: &Error) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
