@@ -240,7 +240,10 @@ fn spectra(shards: &Shards, found: &Survey, warnings: &mut Vec<String>) -> Resul
 fn figures(name: &str, found: &Survey, wanted: &Wanted, moved: &Distances, output: &mut Output) -> Result<()> {
     let Some(all) = &found.all else { return Ok(()) };
     let s = &all.summary;
-    let set = format!("{name}: {} weights in {} matrices of linear layers", s.count, s.tensors);
+    let set = format!(
+        "{name}: {} weights in {} matrices of linear layers (no embeddings, norms, biases)",
+        s.count, s.tensors
+    );
     output
         .figure(&gap_figure(found, all, wanted, &format!("{set}. Xavier: the uniform law's expectation.")), "fig1")?;
     let rate = output.arguments.learning_rate;

@@ -165,7 +165,7 @@ pub fn tail_figure(survey: &Survey, all: &Whole, wanted: &Wanted, note: &str) ->
     let by_layer = Panel::new("growth of the max per layer", x, Axis::log("max |w| / Xavier max [×]"))
         .mark(Mark::Level { y: 1.0, style: LIMIT.with_width(1.2), label: None });
     let maxima: Vec<(f64, f64)> = matrices(survey).map(|r| (r.summary.xavier.max(), r.summary.max_abs())).collect();
-    let r = correlation(&maxima).map_or("not defined".to_owned(), |r| significant(r, 2));
+    let r = correlation(&maxima).map_or("not defined".to_owned(), |r| significant(r, 2).replace('-', "−"));
     let stds: Vec<(f64, f64)> = matrices(survey).map(|r| (r.summary.xavier.std(), r.summary.central.std())).collect();
     Figure::new(TEXT_WIDTH, 2)
         .aspect(0.6)
