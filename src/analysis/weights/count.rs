@@ -79,7 +79,6 @@ fn in_chunks<W: Send>(
             if i >= chunks {
                 return state;
             }
-            shards.read_ahead(tensor, range(i + workers));
             work(&mut state, i, &bytes[range(i)]);
             shards.release_part(tensor, range(i));
         }

@@ -58,11 +58,11 @@ fn every_panel_of_the_captions_is_there() {
             "Note.",
         ],
     );
-    let sorted: Vec<f32> = (0..5000).map(|i| i as f32 / 5000.0).chain([9.0]).collect();
+    let sorted: Vec<f32> = (0..2_000_000).map(|i| i as f32 / 2e6).chain([9.0]).collect();
     let distances = Distances { sorted, every: 1 };
     says(
         svg(distance_figure(&distances, 0.001, "Note.")),
-        &["|w − w₀|", "rank, the farthest first", "least steps", "average", "leaves out 1 weight beyond 1.0"],
+        &["|w − w₀|", "rank, the farthest first", "least steps", "average", "leaves out 2 weights beyond 1.0"],
     );
     says(
         svg(tail_figure(&survey, &all, &wanted, "Note.")),
