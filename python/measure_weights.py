@@ -77,6 +77,7 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=8)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=Path("/tmp"))
+    parser.add_argument("--format", default="csv,parquet,md", help="of the results; png and svg add the figures' time")
     parser.add_argument("--binary", type=Path, default=Path("target/release/weights"))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
@@ -84,7 +85,7 @@ def main() -> None:
         paths = make(folder, given.dtype, given.gigabytes)
         size = sum(p.stat().st_size for p in paths) / 1e9
         read = ["cat", *paths]
-        run = [given.binary, folder, "--out", folder / "out"]
+        run = [given.binary, folder, "--out", folder / "out", "--format", given.format]
         for cold in (False, True):
             rows = []
             if not cold:

@@ -54,7 +54,7 @@ fn mistakes_are_one_line_and_leave_nothing() {
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).expect("folder");
     let (missing, empty) = (missing.to_str().expect("UTF-8"), empty.to_str().expect("UTF-8"));
-    let cases: [(&[&str], &str); 15] = [
+    let cases: [(&[&str], &str); 16] = [
         (&[missing], "no.safetensors: cannot be read: no such file or directory"),
         (&[empty], "holds neither *.safetensors nor"),
         (&[path, path], "stands in both"),
@@ -63,6 +63,7 @@ fn mistakes_are_one_line_and_leave_nothing() {
         (&[path, "--tensor", "["], "--tensor = [: no regular expression: unclosed character class"),
         (&[path, "--tensor", "nothing"], "--tensor = nothing: none of the 9 tensors"),
         (&[path, "--only", "gate"], "--only = gate: none of the 9 tensors"),
+        (&[path, "--linear", "gate"], "--linear = gate: no tensor looked at is a matrix of such a role"),
         (&[path, "--thresholds", "0.1,0"], "expected a positive number"),
         (&[path, "--thresholds", "0.1,0.1"], "given twice"),
         (&[path, "--percentiles", "101"], "from 0 to 100"),

@@ -114,6 +114,11 @@ fn weights(arguments: Arguments) -> anyhow::Result<()> {
         let option = if arguments.tensor.is_some() { "--tensor" } else { "--only" };
         return Err(Error::argument(option, given, format!("none of the {} tensors", shards.tensors().len())).into());
     }
+    let is_matrix = |dims: &[usize], role: &Role| dims.len() > 1 && counts(role);
+    if !linear.is_empty() && !taken.iter().any(|t| is_matrix(&t.dims, &rules.place(&t.name, &t.dims).role)) {
+        let reason = "no tensor looked at is a matrix of such a role";
+        return Err(Error::argument("--linear", arguments.linear.join(","), reason).into());
+    }
     ensure_writable_folder(&arguments.out)?;
     let mut warnings: Vec<String> = shards.problems().iter().map(Error::to_string).collect();
 
@@ -142,6 +147,9 @@ fn weights(arguments: Arguments) -> anyhow::Result<()> {
     output.table(&summary_table(&title, &found, &wanted)?, "summary", false)?;
     output.table(&short, "roles", true)?;
     output.table(&tensor_table(&found, &wanted)?, "tensors", false)?;
+    if found.all.is_none() {
+        cli::say("\nNo weight matrices of linear layers (see --linear and --role), so no figures.");
+    }
     if let Some(all) = &found.all {
         let claims = claims(all, &found.tensors, (place, arguments.threshold))?;
         cli::say(&format!("\n{claims}"));
@@ -240,7 +248,10 @@ fn spectra(shards: &Shards, found: &Survey, warnings: &mut Vec<String>) -> Resul
 fn figures(name: &str, found: &Survey, wanted: &Wanted, moved: &Distances, output: &mut Output) -> Result<()> {
     let Some(all) = &found.all else { return Ok(()) };
     let s = &all.summary;
-    let set = format!("{name}: {} weights in {} matrices of linear layers", s.count, s.tensors);
+    let set = format!(
+        "{name}: {} weights in {} matrices of linear layers (no embeddings, norms, biases)",
+        s.count, s.tensors
+    );
     output
         .figure(&gap_figure(found, all, wanted, &format!("{set}. Xavier: the uniform law's expectation.")), "fig1")?;
     let rate = output.arguments.learning_rate;

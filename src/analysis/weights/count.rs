@@ -25,10 +25,7 @@ pub(super) struct Counted {
     /// brings where they are needed.
     pub(super) values: Option<Vec<(f64, u64)>>,
     pub(super) central: Central,
-    pub(super) zeros: u64,
     pub(super) not_finite: u64,
-    pub(super) min: f64,
-    pub(super) max: f64,
 }
 
 /// Counts the elements of a tensor: `finite` ones only, but for `not_finite`.
@@ -59,15 +56,7 @@ fn of_values(not_finite: u64, values: Vec<(f64, u64)>) -> Counted {
             _ => bins.push((key(*value), *count)),
         }
     }
-    Counted {
-        bins,
-        central: Central::of_counted(&values),
-        zeros: values.iter().filter(|v| v.0 == 0.0).map(|v| v.1).sum(),
-        not_finite,
-        min: values.first().map_or(f64::INFINITY, |v| v.0),
-        max: values.last().map_or(f64::NEG_INFINITY, |v| v.0),
-        values: Some(values),
-    }
+    Counted { bins, central: Central::of_counted(&values), not_finite, values: Some(values) }
 }
 
 /// Calls `work` with the place and bytes of each chunk, on all cores, each with a state of its own; the bytes leave the
@@ -90,7 +79,6 @@ fn in_chunks<W: Send>(
             if i >= chunks {
                 return state;
             }
-            shards.read_ahead(tensor, range(i + workers));
             work(&mut state, i, &bytes[range(i)]);
             shards.release_part(tensor, range(i));
         }
@@ -171,7 +159,7 @@ fn count_patterns(shards: &Shards, tensor: &ShardTensor) -> Result<Counted> {
 }
 
 /// f32 and f64: types with too many patterns to count.
-trait Wide: Copy + Default + PartialOrd + Into<f64> + Send + Sync {
+trait Wide: Copy + Into<f64> + Send + Sync {
     /// Size of a table of bins.
     const ENTRIES: usize;
     /// Smallest magnitude's key of numbers that are not finite.
@@ -225,9 +213,6 @@ struct Seen<T> {
     tally: Tally,
     /// By chunk, so that the sum does not depend on which core took which.
     parts: Vec<(usize, Central)>,
-    zeros: u64,
-    min: f64,
-    max: f64,
     block: Vec<T>,
 }
 
@@ -241,44 +226,18 @@ impl<T: Wide> Seen<T> {
                 self.tally.counts[value.entry() % T::ENTRIES] += 1;
             }
             let mut part = Central::of(&self.block);
-            let (mut low, mut high) = extremes(&self.block);
-            if !(part.mean.is_finite() && high < f64::INFINITY && low > f64::NEG_INFINITY) {
+            if !part.is_finite() {
                 self.block.retain(|v| (*v).into().is_finite());
                 part = Central::of(&self.block);
-                (low, high) = extremes(&self.block);
             }
-            self.zeros += self.block.iter().map(|v| u64::from(*v == T::default())).sum::<u64>();
-            (self.min, self.max) = (self.min.min(low), self.max.max(high));
             central = central.merged(&part);
         }
         self.parts.push((place, central));
     }
 }
 
-/// Smallest and largest; NaN passes by.
-fn extremes<T: Wide>(values: &[T]) -> (f64, f64) {
-    let Some(first) = values.first() else { return (f64::INFINITY, f64::NEG_INFINITY) };
-    let (mut low, mut high) = ([*first; 8], [*first; 8]);
-    let (chunks, rest) = values.as_chunks::<8>();
-    for chunk in chunks {
-        for (i, v) in chunk.iter().enumerate() {
-            low[i] = if *v < low[i] { *v } else { low[i] };
-            high[i] = if *v > high[i] { *v } else { high[i] };
-        }
-    }
-    let all = |ends: [T; 8]| ends.into_iter().chain(rest.iter().copied()).map(Into::into);
-    (all(low).fold(f64::INFINITY, f64::min), all(high).fold(f64::NEG_INFINITY, f64::max))
-}
-
 fn count_wide<T: Wide>(shards: &Shards, tensor: &ShardTensor) -> Counted {
-    let new = || Seen::<T> {
-        tally: Tally::new(T::ENTRIES),
-        parts: Vec::new(),
-        zeros: 0,
-        min: f64::INFINITY,
-        max: f64::NEG_INFINITY,
-        block: Vec::with_capacity(BLOCK),
-    };
+    let new = || Seen::<T> { tally: Tally::new(T::ENTRIES), parts: Vec::new(), block: Vec::with_capacity(BLOCK) };
     let seen = in_chunks(shards, tensor, new, Seen::look);
     let mut bins: Vec<(i32, u64)> = Vec::new();
     for one in &seen {
@@ -294,10 +253,7 @@ fn count_wide<T: Wide>(shards: &Shards, tensor: &ShardTensor) -> Counted {
         bins,
         values: None,
         central: parts.iter().fold(Central::default(), |sum, part| sum.merged(&part.1)),
-        zeros: seen.iter().map(|s| s.zeros).sum(),
         not_finite,
-        min: seen.iter().fold(f64::INFINITY, |m, s| m.min(s.min)),
-        max: seen.iter().fold(f64::NEG_INFINITY, |m, s| m.max(s.max)),
     }
 }
 
@@ -348,7 +304,7 @@ fn collect_f32(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> V
     });
     let mut values = Vec::new();
     for (tally, loose) in seen {
-        let bits = |i: usize| (entries[i / FINE] << 12 | i % FINE) as u32;
+        let bits = |i: usize| ((entries[i / FINE] << 12) | (i % FINE)) as u32;
         let mut pairs: Vec<(f64, u64)> =
             tally.entries().map(|(i, n)| (f64::from(f32::from_bits(bits(i))) + 0.0, n)).collect();
         pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
