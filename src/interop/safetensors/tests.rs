@@ -8,7 +8,8 @@ use ndarray::{Array2, ShapeBuilder};
 use safetensors::SafeTensors;
 use tempfile::TempDir;
 
-use super::{Reader, TIED, Tensors, read, write};
+use super::header::TIED;
+use super::{Reader, Tensors, read, write};
 use crate::array::{Array, DType};
 use crate::random::Key;
 
