@@ -1,5 +1,6 @@
 //! What training made of a checkpoint's weights: Figures 1, 13 and 14 of 2607.09967, and the numbers in them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -109,6 +110,23 @@ fn weights(arguments: Arguments) -> anyhow::Result<()> {
     let counts = |role: &Role| if linear.is_empty() { role.is_linear() } else { linear.contains(role) };
     let taken: Vec<_> =
         shards.tensors().iter().filter(|t| take(&t.name, &rules.place(&t.name, &t.dims).role)).collect();
+    if shards.tensors().is_empty() {
+        let why = shards.problems().first().map_or("it is empty".into(), Error::to_string);
+        return Err(Error::file(&paths[0], format!("holds no tensor that can be read: {why}")).into());
+    }
+    let roles: BTreeSet<Role> = shards.tensors().iter().map(|t| rules.place(&t.name, &t.dims).role).collect();
+    for (option, asked) in [("--only", &only), ("--linear", &linear)] {
+        let strange = |r: &&Role| matches!(r, Role::Named(_)) && !roles.contains(r);
+        if let Some(role) = asked.iter().find(strange) {
+            let known: Vec<String> = roles.iter().map(Role::to_string).collect();
+            return Err(Error::argument(
+                option,
+                role,
+                format!("no tensor has this role; there are {}", known.join(", ")),
+            )
+            .into());
+        }
+    }
     if taken.is_empty() {
         let given = arguments.tensor.clone().unwrap_or_else(|| arguments.only.join(","));
         let option = if arguments.tensor.is_some() { "--tensor" } else { "--only" };

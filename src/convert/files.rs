@@ -50,7 +50,7 @@ pub(super) enum Work {
 /// What is kept of a finished file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Report {
-    /// Digest of its [`Conversion`].
+    /// Digest of its [`Conversion`] and source.
     pub digest: String,
     /// What it came to.
     pub report: InvertReport,

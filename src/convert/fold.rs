@@ -140,7 +140,8 @@ impl<'a> Leaves<'a> {
         let tensor = self.shards.find(&name).ok_or_else(|| Error::tensor(&name, "is missing"))?;
         let each = tensor.byte_len() / tensor.dims[0];
         let mut values = Vec::new();
-        to_f32(tensor.dtype, &self.shards.bytes(tensor)[rows.start * each..rows.end * each], &mut values)?;
+        to_f32(tensor.dtype, &self.shards.bytes(tensor)[rows.start * each..rows.end * each], &mut values)
+            .map_err(|e| Error::tensor(&name, e))?;
         Ok(Array::from_slice(dims, &values))
     }
 

@@ -35,7 +35,7 @@ pub struct Request<'a> {
 /// Inverts a checkpoint into `out`: a file where the source is one and `out` ends in `.safetensors`, else a folder with a
 /// file for each of the source's, and an index where there are several. `report.json` beside it has the report by layer.
 ///
-/// A file that is there already, of the same source and request, is kept. Holds some row blocks in memory, not the model.
+/// A file that is there already, of the same source (place and time of its last change) and request, is kept. Holds some row blocks in memory, not the model.
 ///
 /// **Errors** when the source has a problem (a shard is missing), no tensor is a layer, a weight has no preimage (without
 /// `nearest`) or is not finite, or a file cannot be written.
@@ -54,9 +54,11 @@ pub fn invert(
     let mut whole = InvertReport::default();
     for file in 0..shards.files().len() {
         let conversion = conversion(shards, file, request)?;
-        let digest = conversion.digest()?;
+        let digest = conversion.digest(&shards.files()[file].path)?;
         let (path, name) = outputs.file(file);
-        if let Some(known) = reports.get(&name).filter(|r| r.digest == digest && outputs.holds(file, &conversion)) {
+        let allowed = |r: &Report| request.nearest || r.report.unrepresented() == 0;
+        let same = |r: &Report| r.digest == digest && outputs.holds(file, &conversion);
+        if let Some(known) = reports.get(&name).filter(|r| allowed(r) && same(r)) {
             whole.merge(known.report.clone());
             continue;
         }

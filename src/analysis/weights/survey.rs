@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use super::central::Central;
 use super::count::{Counted, collect, count};
 use super::order::{Known, Needs, Order, Questions, end, key};
-use super::rank::{largest, matrix};
+use super::rank::stable_rank;
 use super::role::{Fans, Placed, Role, RoleRules};
 use super::xavier::Xavier;
 use crate::error::Result;
@@ -260,8 +260,7 @@ pub fn survey(
         let mut pool = Pool::default();
         pool.add(&found, placed.fans);
         if let Some(fans) = placed.fans.filter(|_| tensor.len() <= wanted.stable_rank && found.not_finite == 0) {
-            let norm = largest(matrix(shards, tensor, &fans)?.view())?;
-            pool.ranks.extend((norm > 0.0).then(|| found.central.squares() / (norm * norm)));
+            pool.ranks.extend(stable_rank(shards, tensor, &fans, found.max.max(-found.min))?);
         }
         let counted = placed.fans.is_some() && counts(&placed.role);
         let role = roles.entry(placed.role.clone()).or_default();

@@ -57,7 +57,14 @@ impl Pretrained {
         let mut tensors = Weights::new();
         for tensor in shards.tensors() {
             let value = shards.array(&tensor.name)?;
-            tensors.insert(tensor.name.clone(), if value.dtype().is_float() { value.cast(DType::F32) } else { value });
+            let unfit = |reason: String| Error::file(path, format!("tensor `{}` {reason}", tensor.name));
+            if !value.dtype().is_float() {
+                return Err(unfit(format!("is {}, but weights are floating-point numbers", value.dtype())));
+            }
+            if value.to_f64_vec().iter().any(|x| !x.is_finite()) {
+                return Err(unfit("holds numbers that are not finite".into()));
+            }
+            tensors.insert(tensor.name.clone(), value.cast(DType::F32));
         }
         let model = pretrained.model();
         let mut digest = Sha256::new();
