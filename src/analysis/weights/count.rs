@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 
 use super::central::Central;
-use super::order::{KEPT, Needs, counted, key, merged};
+use super::order::{KEPT, Needs, counted, end, key, merged};
 use crate::error::Result;
 use crate::interop::safetensors::{Dtype, ShardTensor, Shards, to_f64};
 
@@ -26,6 +26,16 @@ pub(super) struct Counted {
     pub(super) values: Option<Vec<(f64, u64)>>,
     pub(super) central: Central,
     pub(super) not_finite: u64,
+}
+
+impl Counted {
+    /// The largest magnitude, or a number a little above it; 0 where there is none.
+    pub(super) fn largest_magnitude(&self) -> f64 {
+        match &self.values {
+            Some(values) => [values.first(), values.last()].into_iter().flatten().fold(0.0, |m, v| v.0.abs().max(m)),
+            None => [self.bins.first(), self.bins.last()].into_iter().flatten().fold(0.0, |m, b| end(b.0).max(m)),
+        }
+    }
 }
 
 /// Counts the elements of a tensor: `finite` ones only, but for `not_finite`.

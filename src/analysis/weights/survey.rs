@@ -260,7 +260,7 @@ pub fn survey(
         let mut pool = Pool::default();
         pool.add(&found, placed.fans);
         if let Some(fans) = placed.fans.filter(|_| tensor.len() <= wanted.stable_rank && found.not_finite == 0) {
-            pool.ranks.extend(stable_rank(shards, tensor, &fans, found.max.max(-found.min))?);
+            pool.ranks.extend(stable_rank(shards, tensor, &fans, found.largest_magnitude())?);
         }
         let counted = placed.fans.is_some() && counts(&placed.role);
         let role = roles.entry(placed.role.clone()).or_default();
