@@ -348,7 +348,7 @@ fn collect_f32(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> V
     });
     let mut values = Vec::new();
     for (tally, loose) in seen {
-        let bits = |i: usize| (entries[i / FINE] << 12 | i % FINE) as u32;
+        let bits = |i: usize| ((entries[i / FINE] << 12) | (i % FINE)) as u32;
         let mut pairs: Vec<(f64, u64)> =
             tally.entries().map(|(i, n)| (f64::from(f32::from_bits(bits(i))) + 0.0, n)).collect();
         pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
