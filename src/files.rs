@@ -79,7 +79,7 @@ fn temporary_in(folder: &Path) -> std::io::Result<NamedTempFile> {
 }
 
 /// Removes temporary files of writers that are no more. Others may be writing into the folder meanwhile.
-fn remove_leftovers(folder: &Path) {
+pub(crate) fn remove_leftovers(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let ours = name.strip_prefix('.').and_then(|n| n.strip_suffix(".partial"));

@@ -63,10 +63,11 @@ impl Axis {
         }
     }
 
-    /// The range shown: the one asked for, or the data's with a little room. Numbers beyond 1e300 have no place, so that
+    /// The range shown: the one asked for, or the data's with a little room. Numbers beyond 1e300, and subnormal ones on a log axis, have
+    /// no place, so that
     /// differences and ratios of ends are numbers.
     pub(super) fn fit(&self, data: impl Iterator<Item = f64>) -> Span {
-        let usable = |v: &f64| v.abs() <= FARTHEST && (self.scale == Scale::Linear || *v > 0.0);
+        let usable = |v: &f64| v.abs() <= FARTHEST && (self.scale == Scale::Linear || *v >= f64::MIN_POSITIVE);
         let (low, high) = self.range.unwrap_or_else(|| {
             let (low, high) =
                 data.filter(usable).fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));

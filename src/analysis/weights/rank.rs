@@ -28,20 +28,22 @@ pub fn matrix(shards: &Shards, tensor: &ShardTensor, fans: &Fans) -> Result<Arra
 }
 
 /// |W|_F^2 / |W|_2^2 of such a matrix, whose largest magnitude is `largest_magnitude`; `None` for zeros. It is computed of
-/// W over that magnitude, so that no square overflows or vanishes.
+/// W over a power of two near that, so that no square overflows or vanishes.
 ///
 /// **Errors** as [`matrix`] and [`largest`].
 pub fn stable_rank(shards: &Shards, tensor: &ShardTensor, fans: &Fans, largest_magnitude: f64) -> Result<Option<f64>> {
     if largest_magnitude == 0.0 {
         return Ok(None);
     }
+    // A power of two, so that f32 values keep their bits.
+    let scale = largest_magnitude.log2().floor().exp2();
     let mut values = Vec::with_capacity(tensor.len());
     let (bytes, size) = (shards.bytes(tensor), tensor.byte_len() / tensor.len().max(1));
     let mut block = Vec::with_capacity(BLOCK);
     for bytes in bytes.chunks(BLOCK * size) {
         block.clear();
         to_f64(tensor.dtype, bytes, &mut block)?;
-        values.extend(block.iter().map(|v| (v / largest_magnitude) as f32));
+        values.extend(block.iter().map(|v| (v / scale) as f32));
     }
     shards.release(tensor);
     let squares: f64 = values.iter().map(|v| f64::from(*v).powi(2)).sum();
