@@ -174,6 +174,7 @@ fn config(projection: Projection, width: usize) -> LanguageConfig {
     LanguageConfig {
         transformer: Transformer::new(11, width, 2),
         projection,
+        init: None,
         start: Start::default(),
         step,
         seed: 5,
