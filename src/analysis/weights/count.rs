@@ -79,6 +79,7 @@ fn in_chunks<W: Send>(
             if i >= chunks {
                 return state;
             }
+            shards.load_part(tensor, range(i));
             work(&mut state, i, &bytes[range(i)]);
             shards.release_part(tensor, range(i));
         }
@@ -222,8 +223,9 @@ impl<T: Wide> Seen<T> {
         let mut central = Central::default();
         for bytes in bytes.chunks(BLOCK * size_of::<T>()) {
             T::read(bytes, &mut self.block);
-            for value in &self.block {
-                self.tally.counts[value.entry() % T::ENTRIES] += 1;
+            let counts = &mut self.tally.counts[..T::ENTRIES];
+            for value in self.block.as_slice() {
+                counts[value.entry() % T::ENTRIES] += 1;
             }
             let mut part = Central::of(&self.block);
             if !part.is_finite() {
@@ -293,12 +295,13 @@ fn collect_f32(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> V
     let new = || (Tally::new(entries.len() * FINE), Vec::<f32>::new());
     let seen = in_chunks(shards, tensor, new, |(tally, loose), _, bytes| {
         tally.expect(bytes.len() / 4);
+        let (counts, slots) = (tally.counts.as_mut_slice(), &slots[..f32::ENTRIES]);
         for word in bytes.as_chunks::<4>().0 {
             let bits = u32::from_le_bytes(*word);
             match slots[(bits >> 12) as usize % f32::ENTRIES] {
                 0 => {}
                 LOOSE => loose.push(f32::from_bits(bits)),
-                slot => tally.counts[(usize::from(slot) - 1) * FINE + bits as usize % FINE] += 1,
+                slot => counts[(usize::from(slot) - 1) * FINE + bits as usize % FINE] += 1,
             }
         }
     });
