@@ -88,7 +88,7 @@ struct Arguments {
 /// The model that is looked at when none is named, below the data folder.
 const DEFAULT: &str = "models/all-minilm-l6-v2.safetensors";
 /// Histogram bins.
-const BINS: usize = 121;
+const BINS: usize = 81;
 
 fn main() -> ExitCode {
     tune_allocator();
@@ -223,14 +223,15 @@ fn wanted(arguments: &Arguments) -> Wanted {
     if !thresholds.contains(&arguments.threshold) {
         thresholds.push(arguments.threshold);
     }
-    let fine = (1..100).map(f64::from).chain([99.5, 99.9, 99.95, 99.99, 99.999, 99.9999, 100.0]);
+    let fine = [1, 2].into_iter().chain((1..19).map(|i| 5 * i)).chain(92..100).map(f64::from);
+    let fine = fine.chain([99.5, 99.9, 99.99, 99.999, 100.0]);
     Wanted {
         percents: arguments.percentiles.clone(),
         thresholds,
         tail: arguments.tail,
         stable_rank: arguments.stable_rank,
-        // A sixteenth of a decade each, from 0.001 to 10.
-        curve: (0..=64).map(|i| 10f64.powf(f64::from(i) / 16.0 - 3.0)).collect(),
+        // A tenth of a decade each, from 0.001 to 10.
+        curve: (0..=40).map(|i| 10f64.powf(f64::from(i) / 10.0 - 3.0)).collect(),
         fine_percents: fine.collect(),
         bins: BINS,
     }

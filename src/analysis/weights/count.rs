@@ -89,6 +89,7 @@ fn in_chunks<W: Send>(
             if i >= chunks {
                 return state;
             }
+            shards.load_part(tensor, range(i));
             work(&mut state, i, &bytes[range(i)]);
             shards.release_part(tensor, range(i));
         }
@@ -119,11 +120,24 @@ impl Tally {
         }
     }
 
+    /// How often an entry occurred.
+    fn total(&self, entry: usize) -> u64 {
+        u64::from(self.counts[entry]) + self.totals.as_ref().map_or(0, |t| t[entry])
+    }
+
     /// Entries that occurred, and how often.
     fn entries(&self) -> impl Iterator<Item = (usize, u64)> {
-        let total = |i: usize| self.totals.as_ref().map_or(0, |t| t[i]);
-        self.counts.iter().enumerate().map(move |(i, c)| (i, u64::from(*c) + total(i))).filter(|e| e.1 > 0)
+        (0..self.counts.len()).map(|i| (i, self.total(i))).filter(|e| e.1 > 0)
     }
+}
+
+/// Counts of all cores.
+fn totals<'a>(entries: usize, tallies: impl Iterator<Item = &'a Tally>) -> Vec<u64> {
+    let mut totals = vec![0u64; entries];
+    for (i, count) in tallies.flat_map(Tally::entries) {
+        totals[i] += count;
+    }
+    totals
 }
 
 /// Counts the 256 or 65536 bit patterns, which say everything.
@@ -156,10 +170,7 @@ fn count_patterns(shards: &Shards, tensor: &ShardTensor) -> Result<Counted> {
             }
         },
     );
-    let mut totals = vec![0u64; values.len()];
-    for (i, count) in tallies.iter().flat_map(Tally::entries) {
-        totals[i] += count;
-    }
+    let totals = totals(values.len(), tallies.iter());
     let mut pairs: Vec<(f64, u64)> = values.into_iter().zip(totals).filter(|p| p.1 > 0).collect();
     let not_finite = pairs.iter().filter(|p| !p.0.is_finite()).map(|p| p.1).sum();
     pairs.retain(|p| p.0.is_finite());
@@ -232,8 +243,9 @@ impl<T: Wide> Seen<T> {
         let mut central = Central::default();
         for bytes in bytes.chunks(BLOCK * size_of::<T>()) {
             T::read(bytes, &mut self.block);
-            for value in &self.block {
-                self.tally.counts[value.entry() % T::ENTRIES] += 1;
+            let counts = &mut self.tally.counts[..T::ENTRIES];
+            for value in self.block.as_slice() {
+                counts[value.entry() % T::ENTRIES] += 1;
             }
             let mut part = Central::of(&self.block);
             if !part.is_finite() {
@@ -249,12 +261,11 @@ impl<T: Wide> Seen<T> {
 fn count_wide<T: Wide>(shards: &Shards, tensor: &ShardTensor) -> Counted {
     let new = || Seen::<T> { tally: Tally::new(T::ENTRIES), parts: Vec::new(), block: Vec::with_capacity(BLOCK) };
     let seen = in_chunks(shards, tensor, new, Seen::look);
-    let mut bins: Vec<(i32, u64)> = Vec::new();
-    for one in &seen {
-        let mut entries: Vec<(i32, u64)> = one.tally.entries().map(|(i, n)| (T::key_of(i), n)).collect();
-        entries.sort_unstable();
-        bins = merged(&bins, &entries);
-    }
+    let totals = totals(T::ENTRIES, seen.iter().map(|s| &s.tally));
+    // From the most negative on; 0 and -0 share their key.
+    let rising = (T::ENTRIES / 2..T::ENTRIES).rev().chain(0..T::ENTRIES / 2);
+    let entries: Vec<(i32, u64)> = rising.filter(|i| totals[*i] > 0).map(|i| (T::key_of(i), totals[i])).collect();
+    let mut bins = merged(&entries, &[]);
     let not_finite = bins.iter().filter(|b| b.0.abs() >= T::NOT_FINITE).map(|b| b.1).sum();
     bins.retain(|b| b.0.abs() < T::NOT_FINITE);
     let mut parts: Vec<(usize, Central)> = seen.iter().flat_map(|s| s.parts.iter().copied()).collect();
@@ -292,7 +303,7 @@ fn collect_f32(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> V
     for (key, wanted) in keys {
         let entry = (key.unsigned_abs() as usize) | if *key < 0 { f32::ENTRIES / 2 } else { 0 };
         // 0 and -0 share their key.
-        for entry in [Some(entry), (*key == 0).then_some(f32::ENTRIES / 2)].into_iter().flatten() {
+        for entry in [(*key == 0).then_some(f32::ENTRIES / 2), Some(entry)].into_iter().flatten() {
             slots[entry] = LOOSE;
             if *wanted && entries.len() + 1 < usize::from(LOOSE) {
                 entries.push(entry);
@@ -303,25 +314,33 @@ fn collect_f32(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> V
     let new = || (Tally::new(entries.len() * FINE), Vec::<f32>::new());
     let seen = in_chunks(shards, tensor, new, |(tally, loose), _, bytes| {
         tally.expect(bytes.len() / 4);
+        let (counts, slots) = (tally.counts.as_mut_slice(), &slots[..f32::ENTRIES]);
         for word in bytes.as_chunks::<4>().0 {
             let bits = u32::from_le_bytes(*word);
             match slots[(bits >> 12) as usize % f32::ENTRIES] {
                 0 => {}
                 LOOSE => loose.push(f32::from_bits(bits)),
-                slot => tally.counts[(usize::from(slot) - 1) * FINE + bits as usize % FINE] += 1,
+                slot => counts[(usize::from(slot) - 1) * FINE + bits as usize % FINE] += 1,
             }
         }
     });
-    let mut values = Vec::new();
-    for (tally, loose) in seen {
-        let bits = |i: usize| ((entries[i / FINE] << 12) | (i % FINE)) as u32;
-        let mut pairs: Vec<(f64, u64)> =
-            tally.entries().map(|(i, n)| (f64::from(f32::from_bits(bits(i))) + 0.0, n)).collect();
-        pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        let loose = counted(loose.into_iter().map(f64::from).collect());
-        values = merged(&values, &merged(&pairs, &loose));
-    }
-    values
+    // In rising order, as the keys are: the magnitudes of negative numbers fall.
+    let of_slot = |(slot, entry): (usize, &usize)| {
+        let falls = *entry >= f32::ENTRIES / 2;
+        let mut pairs = Vec::new();
+        for i in 0..FINE {
+            let low = if falls { FINE - 1 - i } else { i };
+            let count: u64 = seen.iter().map(|s| s.0.total(slot * FINE + low)).sum();
+            if count > 0 {
+                let bits = ((entry << (23 - KEPT)) | low) as u32;
+                pairs.push((f64::from(f32::from_bits(bits)) + 0.0, count));
+            }
+        }
+        pairs
+    };
+    let pairs: Vec<(f64, u64)> = entries.par_iter().enumerate().flat_map_iter(of_slot).collect();
+    let loose = seen.into_iter().flat_map(|s| s.1).map(f64::from).collect();
+    merged(&pairs, &counted(loose))
 }
 
 /// Elements are kept one by one, and equal ones put together from time to time.

@@ -241,6 +241,12 @@ pub(super) struct Needs {
 }
 
 impl Needs {
+    /// Those of sorted values that are needed.
+    pub(super) fn among(&self, values: &[(f64, u64)]) -> Vec<(f64, u64)> {
+        let runs = values.chunk_by(|a, b| key(a.0) == key(b.0));
+        runs.filter(|run| self.has(key(run[0].0))).flatten().copied().collect()
+    }
+
     /// Whether the values of a bin are needed.
     pub(super) fn has(&self, key: i32) -> bool {
         key.abs() >= self.cutoff || self.keys.contains(&key)

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use super::central::Central;
 use super::count::{Counted, collect, count};
-use super::order::{Known, Needs, Order, Questions, end, key};
+use super::order::{Known, Needs, Order, Questions, end};
 use super::rank::stable_rank;
 use super::role::{Fans, Placed, Role, RoleRules};
 use super::xavier::Xavier;
@@ -304,15 +304,18 @@ pub fn survey(
         let mut needs = vec![&own, &role.1];
         needs.extend(half.counted.then_some(&all_needs));
         let values = collect(shards, half.tensor, half.pool.known.bins(), &needs);
-        let of =
-            |needs: &Needs| -> Vec<(f64, u64)> { values.iter().copied().filter(|v| needs.has(key(v.0))).collect() };
-        half.pool.known.add_values(&of(&own));
-        if let Some(pool) = roles.get_mut(&half.placed.role) {
-            pool.known.add_values(&of(&role.1));
-        }
-        if half.counted {
-            all.known.add_values(&of(&all_needs));
-        }
+        let add = |known: &mut Known, needs: &Needs| known.add_values(&needs.among(&values));
+        let role_pool = roles.get_mut(&half.placed.role);
+        let to_all = half.counted.then_some(&mut all.known);
+        rayon::join(
+            || add(&mut half.pool.known, &own),
+            || {
+                rayon::join(
+                    || role_pool.into_iter().for_each(|pool| add(&mut pool.known, &role.1)),
+                    || to_all.into_iter().for_each(|known| add(known, &all_needs)),
+                )
+            },
+        );
         finish(half, wanted, &mut roles, &mut all);
         step(&half.tensor.name);
     }
