@@ -39,6 +39,11 @@ pub fn write_atomically(path: impl AsRef<Path>, fill: impl FnOnce(&mut dyn Write
     Ok(())
 }
 
+/// Bytes as lower-case hexadecimal digits: how digests are written.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// [`write_atomically`] for content that is already there.
 pub fn write_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();

@@ -13,7 +13,7 @@ use sinexp::analysis::weights::{Distances, Report, Role, RoleRules, Survey, Want
 use sinexp::cli::{self, Progress, RunRecord};
 use sinexp::data::datasets;
 use sinexp::error::{Error, Result};
-use sinexp::files::ensure_writable_folder;
+use sinexp::files::{ensure_writable_folder, hex};
 use sinexp::interop::safetensors::{Dtype, Shards};
 use sinexp::random::Key;
 use sinexp::report::weights::{
@@ -353,8 +353,7 @@ fn config(arguments: &Arguments, found: &Survey, wanted: &Wanted) -> Value {
 
 /// The files, by what is cheap to know of them: a digest of all bytes would take longer than the statistics.
 fn describe(shards: &Shards) -> Value {
-    let hex = |bytes: &[u8]| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect::<String>();
-    let one = |f: &sinexp::interop::safetensors::ShardFile| json!({ "path": f.path, "bytes": f.len(), "header_sha256": hex(f.header()) });
+    let one = |f: &sinexp::interop::safetensors::ShardFile| json!({ "path": f.path, "bytes": f.len(), "header_sha256": hex(&Sha256::digest(f.header())) });
     json!(shards.files().iter().map(one).collect::<Vec<_>>())
 }
 

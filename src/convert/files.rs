@@ -39,14 +39,6 @@ impl Job<'_> {
     }
 }
 
-/// Where the data of an output's tensor come from.
-pub(super) enum Work {
-    /// The tensor at this position, as it is.
-    Copy(usize),
-    /// This leaf of the tensor at this position.
-    Leaf(usize, String),
-}
-
 /// What is kept of a finished file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Report {

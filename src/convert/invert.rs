@@ -10,10 +10,11 @@ use safetensors::tensor::Dtype;
 use sha2::{Digest, Sha256};
 
 use super::blocks::{Blocks, part_of, row_blocks};
-use super::files::{Job, Outputs, Report, Work, copy, write};
+use super::files::{Job, Outputs, Report, copy, write};
 use super::record::{Conversion, InvertReport, Layer, LayerReport};
 use crate::array::Array;
 use crate::error::{Error, Result};
+use crate::files::hex;
 use crate::interop::safetensors::{Entry, ShardTensor, Shards, is_real, to_f64, write_streaming};
 use crate::nn::parameterization::Parameterization;
 use crate::nn::sel::{InverseTable, Sel};
@@ -87,7 +88,7 @@ fn conversion(shards: &Shards, file: usize, request: &Request) -> Result<Convers
         layers.insert(tensor.name.clone(), Layer { dtype: tensor.dtype, dims, role, aliases });
     }
     let name = source.path.file_name().unwrap_or_default().to_string_lossy();
-    let header: String = Sha256::digest(source.header()).iter().take(8).map(|b| format!("{b:02x}")).collect();
+    let header = hex(&Sha256::digest(source.header())[..8]);
     let from = Conversion::of(&source.path, &source.metadata)?;
     if from.is_some() {
         return Err(Error::file(&source.path, "holds raw weights already: `sel fold` makes ordinary ones of them"));
@@ -99,6 +100,14 @@ fn conversion(shards: &Shards, file: usize, request: &Request) -> Result<Convers
         layers,
         metadata: source.metadata.clone(),
     })
+}
+
+/// Where the data of an output's tensor come from.
+enum Work {
+    /// The tensor at this position, as it is.
+    Copy(usize),
+    /// This leaf of the tensor at this position.
+    Leaf(usize, String),
 }
 
 /// A file in the making.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
+use crate::files::hex;
 use crate::files::reason;
 use crate::nn::sel::Sel;
 
@@ -54,7 +55,7 @@ impl Conversion {
         let place = place.map_err(|e| Error::file(source, format!("cannot be read: {}", reason(&e))))?;
         let mut text = serde_json::to_vec(self).map_err(|e| Error::numeric("conversion", e))?;
         text.extend(format!("{place:?}").bytes());
-        Ok(Sha256::digest(text).iter().take(8).map(|b| format!("{b:02x}")).collect())
+        Ok(hex(&Sha256::digest(text)[..8]))
     }
 
     /// As metadata of a file.

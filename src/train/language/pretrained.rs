@@ -10,6 +10,7 @@ use super::folded::{FORMAT, Origin};
 use crate::array::{Array, DType};
 use crate::convert::Conversion;
 use crate::error::{Error, Result};
+use crate::files::hex;
 use crate::interop::safetensors::Shards;
 use crate::nn::language_model::{LanguageModel, Weights};
 
@@ -74,7 +75,7 @@ impl Pretrained {
             digest.update(value.bytes());
             pretrained.parameters.insert(parameter.name, value);
         }
-        let digest: String = digest.finalize().iter().take(6).map(|b| format!("{b:02x}")).collect();
+        let digest = hex(&digest.finalize()[..6]);
         pretrained.name = format!("{}, sha256 {digest}", path.file_name().unwrap_or_default().to_string_lossy());
         Ok(pretrained)
     }
