@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bytemuck::AnyBitPattern;
 use rayon::prelude::*;
 
 use super::central::Central;
@@ -180,13 +181,13 @@ fn count_patterns(shards: &Shards, tensor: &ShardTensor) -> Result<Counted> {
 }
 
 /// f32 and f64: types with too many patterns to count.
-trait Wide: Copy + Into<f64> + Send + Sync {
+trait Wide: AnyBitPattern + Into<f64> + Send + Sync {
     /// Size of a table of bins.
     const ENTRIES: usize;
     /// Smallest magnitude's key of numbers that are not finite.
     const NOT_FINITE: i32;
-    /// Reads elements.
-    fn read(bytes: &[u8], out: &mut Vec<Self>);
+    /// One element from its bytes, of the right number.
+    fn read(bytes: &[u8]) -> Self;
     /// Place of the number's bin in the table.
     fn entry(self) -> usize;
     /// Key of a place.
@@ -199,9 +200,8 @@ const SIGN: usize = 1 << 22;
 impl Wide for f32 {
     const ENTRIES: usize = 1 << 20;
     const NOT_FINITE: i32 = 255 << KEPT;
-    fn read(bytes: &[u8], out: &mut Vec<f32>) {
-        out.clear();
-        out.extend(bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)));
+    fn read(bytes: &[u8]) -> f32 {
+        bytes.first_chunk().map_or(0.0, |b| f32::from_le_bytes(*b))
     }
     fn entry(self) -> usize {
         (self.to_bits() >> 12) as usize
@@ -215,9 +215,8 @@ impl Wide for f32 {
 impl Wide for f64 {
     const ENTRIES: usize = 2 * SIGN;
     const NOT_FINITE: i32 = (2047 - 896) << KEPT;
-    fn read(bytes: &[u8], out: &mut Vec<f64>) {
-        out.clear();
-        out.extend(bytes.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)));
+    fn read(bytes: &[u8]) -> f64 {
+        bytes.first_chunk().map_or(0.0, |b| f64::from_le_bytes(*b))
     }
     fn entry(self) -> usize {
         let key = key(self.abs()) as usize % SIGN;
@@ -234,7 +233,20 @@ struct Seen<T> {
     tally: Tally,
     /// By chunk, so that the sum does not depend on which core took which.
     parts: Vec<(usize, Central)>,
+    /// Room for the elements of a file that does not align them.
     block: Vec<T>,
+}
+
+/// The elements in `bytes`: in their place where they are aligned, else copied into `room`.
+fn elements<'a, T: Wide>(bytes: &'a [u8], room: &'a mut Vec<T>) -> &'a [T] {
+    match bytemuck::try_cast_slice(bytes) {
+        Ok(values) if cfg!(target_endian = "little") => values,
+        _ => {
+            room.clear();
+            room.extend(bytes.chunks_exact(size_of::<T>()).map(T::read));
+            room
+        }
+    }
 }
 
 impl<T: Wide> Seen<T> {
@@ -242,15 +254,15 @@ impl<T: Wide> Seen<T> {
         self.tally.expect(bytes.len() / size_of::<T>());
         let mut central = Central::default();
         for bytes in bytes.chunks(BLOCK * size_of::<T>()) {
-            T::read(bytes, &mut self.block);
+            let values = elements(bytes, &mut self.block);
             let counts = &mut self.tally.counts[..T::ENTRIES];
-            for value in self.block.as_slice() {
+            for value in values {
                 counts[value.entry() % T::ENTRIES] += 1;
             }
-            let mut part = Central::of(&self.block);
+            let mut part = Central::of(values);
             if !part.is_finite() {
-                self.block.retain(|v| (*v).into().is_finite());
-                part = Central::of(&self.block);
+                let finite: Vec<T> = values.iter().copied().filter(|v| (*v).into().is_finite()).collect();
+                part = Central::of(&finite);
             }
             central = central.merged(&part);
         }
@@ -278,7 +290,7 @@ fn count_wide<T: Wide>(shards: &Shards, tensor: &ShardTensor) -> Counted {
     }
 }
 
-/// The values of a counted tensor in the bins that one of `needs` asks for, and how often they occur, sorted.
+/// The values of a tensor with these bins in those that one of `needs` asks for, and how often they occur, sorted.
 pub(super) fn collect(shards: &Shards, tensor: &ShardTensor, bins: &[(i32, u64)], needs: &[&Needs]) -> Vec<(f64, u64)> {
     let wanted = |key: i32| needs.iter().any(|n| n.keys.contains(&key));
     let keys: Vec<(i32, bool)> = bins.iter().map(|b| (b.0, wanted(b.0))).collect();

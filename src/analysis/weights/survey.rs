@@ -8,13 +8,13 @@
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::sync_channel;
 
-use super::central::Central;
-use super::count::{Counted, collect, count};
-use super::order::{Known, Needs, Order, Questions, end};
+use super::count::{collect, count};
+use super::order::{Known, Needs, Questions};
+use super::pool::{Pool, Summary};
 use super::rank::stable_rank;
-use super::role::{Fans, Placed, Role, RoleRules};
-use super::xavier::Xavier;
+use super::role::{Placed, Role, RoleRules};
 use crate::error::Result;
 use crate::interop::safetensors::{Dtype, ShardTensor, Shards, is_real};
 
@@ -26,7 +26,7 @@ pub struct Wanted {
     /// Magnitudes above which weights are counted.
     pub thresholds: Vec<f64>,
     /// Share of the largest magnitudes that Hill's index is estimated from: k = this share of the count, rounded, at least
-    /// [`LEAST_TAIL`] (or none, where that is a tenth of the count or more).
+    /// [`LEAST_TAIL`](super::LEAST_TAIL) (or none, where that is a tenth of the count or more).
     pub tail: f64,
     /// Matrices of at most so many elements get a stable rank.
     pub stable_rank: usize,
@@ -37,57 +37,6 @@ pub struct Wanted {
     /// Histogram bins over all matrices together, of equal width, symmetric about 0. The last millionth of the weights is left
     /// out where it is more than twice as large as the others.
     pub bins: usize,
-}
-
-/// Fewest order statistics for Hill's index.
-pub const LEAST_TAIL: u64 = 10;
-
-/// Statistics of a set of weights, over the finite ones.
-#[derive(Clone, Debug)]
-pub struct Summary {
-    /// Tensors.
-    pub tensors: usize,
-    /// Finite weights.
-    pub count: u64,
-    /// Weights that are 0.
-    pub zeros: u64,
-    /// Weights that are infinite or NaN.
-    pub not_finite: u64,
-    /// Moments.
-    pub central: Central,
-    /// Smallest and largest.
-    pub range: (f64, f64),
-    /// Percentiles of w, as `numpy.percentile`.
-    pub percentiles: Vec<f64>,
-    /// Percentiles of |w|.
-    pub magnitudes: Vec<f64>,
-    /// Weights with a magnitude above each threshold.
-    pub above: Vec<u64>,
-    /// Order statistics in Hill's index, and the index.
-    pub hill: (u64, Option<f64>),
-    /// What the weights would be if drawn anew; empty for no matrices.
-    pub xavier: Xavier,
-    /// Weights above the largest that their own matrix can be drawn with.
-    pub above_xavier: u64,
-    /// |W|_F^2 / |W|_2^2; the median over a role's matrices.
-    pub stable_rank: Option<f64>,
-}
-
-impl Summary {
-    /// Largest magnitude; 0 for no weights.
-    pub fn max_abs(&self) -> f64 {
-        self.range.1.max(-self.range.0).max(0.0)
-    }
-
-    /// Largest magnitude over the largest that Xavier's law can draw; NaN without a matrix.
-    pub fn growth_max(&self) -> f64 {
-        self.max_abs() / self.xavier.max()
-    }
-
-    /// Standard deviation over that of Xavier's law.
-    pub fn growth_std(&self) -> f64 {
-        self.central.std() / self.xavier.std()
-    }
 }
 
 /// A tensor's statistics.
@@ -135,75 +84,6 @@ pub struct Survey {
     pub skipped: Vec<(String, String)>,
 }
 
-/// A set of weights while it is filled.
-#[derive(Default)]
-struct Pool {
-    known: Known,
-    tensors: usize,
-    not_finite: u64,
-    central: Central,
-    xavier: Xavier,
-    above_xavier: u64,
-    ranks: Vec<f64>,
-}
-
-impl Pool {
-    fn add(&mut self, found: &Counted, fans: Option<Fans>) {
-        self.known.add_bins(&found.bins);
-        if let Some(values) = &found.values {
-            self.known.add_values(values);
-        }
-        self.tensors += 1;
-        self.not_finite += found.not_finite;
-        self.central = self.central.merged(&found.central);
-        if let Some(fans) = fans {
-            self.xavier.add(found.central.count, fans.xavier_max());
-        }
-    }
-
-    fn questions(&self, wanted: &Wanted) -> Questions {
-        let count = self.central.count;
-        let k = ((count as f64 * wanted.tail).round() as u64).max(LEAST_TAIL);
-        let tail = if k.saturating_mul(10) <= count { k } else { 0 };
-        Questions { percents: wanted.percents.clone(), thresholds: wanted.thresholds.clone(), edges: Vec::new(), tail }
-    }
-
-    /// How far from 0 the histogram goes, in two digits: beyond the largest magnitude, or, where that is more than twice as
-    /// far, beyond those of all but a millionth of the weights, and of Xavier's.
-    fn span(&self) -> f64 {
-        let absolute = self.known.orders().1;
-        let up = |rank: u64| {
-            let magnitude = end(absolute.bin_at(rank).0);
-            let digit = 10f64.powf(magnitude.log10().floor() - 1.0);
-            (magnitude / digit).ceil() * digit
-        };
-        let last = absolute.total().saturating_sub(1);
-        let near = up((last as f64 * (1.0 - 1e-6)) as u64).max(1.2 * self.xavier.max());
-        if up(last) > 2.0 * near { near } else { up(last) }
-    }
-
-    fn summary(&self, questions: &Questions, (signed, absolute): &(Order, Order)) -> Summary {
-        let mut ranks = self.ranks.clone();
-        ranks.sort_by(f64::total_cmp);
-        let above = |x: &f64| absolute.total() - absolute.count(*x, true);
-        Summary {
-            tensors: self.tensors,
-            count: self.central.count,
-            zeros: signed.count(0.0, true) - signed.count(0.0, false),
-            not_finite: self.not_finite,
-            central: self.central,
-            range: (signed.at(0), signed.at(signed.total().saturating_sub(1))),
-            percentiles: questions.percents.iter().map(|p| signed.percentile(*p)).collect(),
-            magnitudes: questions.percents.iter().map(|p| absolute.percentile(*p)).collect(),
-            above: questions.thresholds.iter().map(above).collect(),
-            hill: (questions.tail, absolute.hill(questions.tail)),
-            xavier: self.xavier.clone(),
-            above_xavier: self.above_xavier,
-            stable_rank: (!ranks.is_empty()).then(|| 0.5 * (ranks[(ranks.len() - 1) / 2] + ranks[ranks.len() / 2])),
-        }
-    }
-}
-
 /// A tensor between the two readings.
 struct Half<'a> {
     tensor: &'a ShardTensor,
@@ -211,23 +91,40 @@ struct Half<'a> {
     counted: bool,
     pool: Pool,
     questions: Questions,
+    /// What the second reading is for; `None` where the first said everything.
     needs: Option<Needs>,
-    summary: Option<Summary>,
 }
 
 impl Half<'_> {
-    /// The tensor's own answers, and how many of its weights are above Xavier's largest.
-    fn finish(&mut self, wanted: &Wanted) -> u64 {
-        let orders = self.pool.known.orders();
-        if let Some(fans) = self.placed.fans {
-            self.pool.above_xavier = orders.1.total() - orders.1.count(fans.xavier_max(), true);
-        }
+    /// The tensor's own answers, with the `values` that its questions need.
+    fn summary(&self, values: &[(f64, u64)], wanted: &Wanted) -> Summary {
+        let mut known = self.pool.known.clone();
+        known.add_values(values);
+        let orders = known.orders();
         let mut summary = self.pool.summary(&self.questions, &orders);
+        if let Some(fans) = self.placed.fans {
+            summary.above_xavier = orders.1.total() - orders.1.count(fans.xavier_max(), true);
+        }
         summary.above.truncate(wanted.thresholds.len());
-        self.summary = Some(summary);
-        self.pool.known = Known::default();
-        self.pool.above_xavier
+        summary
     }
+}
+
+/// Calls `take` with what `make` makes of each item, in order, and makes the next one meanwhile.
+fn ahead<T, R: Send>(
+    items: &[T],
+    make: impl Fn(&T) -> R + Send,
+    mut take: impl FnMut(&T, R) -> Result<()>,
+) -> Result<()>
+where
+    T: Sync,
+{
+    std::thread::scope(|scope| {
+        let (send, made) = sync_channel(1);
+        // The other end is closed where `take` failed.
+        scope.spawn(move || items.iter().map(make).try_for_each(|result| send.send(result)));
+        items.iter().zip(made).try_for_each(|(item, result)| take(item, result))
+    })
 }
 
 /// Goes through the tensors for which `take` holds. `counts` says which roles are weight matrices of linear layers; `step`
@@ -243,9 +140,7 @@ pub fn survey(
     mut step: impl FnMut(&str),
 ) -> Result<Survey> {
     let mut skipped = Vec::new();
-    let mut halves: Vec<Half> = Vec::new();
-    let mut roles: BTreeMap<Role, Pool> = BTreeMap::new();
-    let mut all = Pool::default();
+    let mut tensors: Vec<(&ShardTensor, Placed)> = Vec::new();
     for tensor in shards.tensors() {
         let placed = rules.place(&tensor.name, &tensor.dims);
         if !take(&tensor.name, &placed.role) {
@@ -256,29 +151,43 @@ pub fn survey(
             skipped.push((tensor.name.clone(), why));
             continue;
         }
-        let found = count(shards, tensor)?;
-        let mut pool = Pool::default();
-        pool.add(&found, placed.fans);
-        if let Some(fans) = placed.fans.filter(|_| tensor.len() <= wanted.stable_rank && found.not_finite == 0) {
-            pool.ranks.extend(stable_rank(shards, tensor, &fans, found.largest_magnitude())?);
-        }
-        let counted = placed.fans.is_some() && counts(&placed.role);
-        let role = roles.entry(placed.role.clone()).or_default();
-        for pool_of_many in [Some(role), counted.then_some(&mut all)].into_iter().flatten() {
-            pool_of_many.add(&found, placed.fans);
-            pool_of_many.ranks.extend(&pool.ranks);
-        }
-        let mut questions = pool.questions(wanted);
-        // Its own bound is one more threshold.
-        questions.thresholds.extend(placed.fans.map(|f| f.xavier_max()));
-        let needs = found.values.is_none().then(|| pool.known.needs(&questions));
-        let mut half = Half { tensor, placed, counted, pool, questions, needs, summary: None };
-        if half.needs.is_none() {
-            finish(&mut half, wanted, &mut roles, &mut all);
-        }
-        step(&tensor.name);
-        halves.push(half);
+        tensors.push((tensor, placed));
     }
+
+    let mut halves: Vec<Half> = Vec::new();
+    let mut summaries: Vec<Option<Summary>> = Vec::new();
+    let mut roles: BTreeMap<Role, Pool> = BTreeMap::new();
+    let mut all = Pool::default();
+    ahead(
+        &tensors,
+        |(tensor, _)| count(shards, tensor),
+        |(tensor, placed), found| {
+            let (found, placed) = (found?, placed.clone());
+            let mut pool = Pool::default();
+            pool.add(&found, placed.fans);
+            if let Some(fans) = placed.fans.filter(|_| tensor.len() <= wanted.stable_rank && found.not_finite == 0) {
+                pool.ranks.extend(stable_rank(shards, tensor, &fans, found.largest_magnitude())?);
+            }
+            let counted = placed.fans.is_some() && counts(&placed.role);
+            let role = roles.entry(placed.role.clone()).or_default();
+            for pool_of_many in [Some(role), counted.then_some(&mut all)].into_iter().flatten() {
+                pool_of_many.add(&found, placed.fans);
+                pool_of_many.ranks.extend(&pool.ranks);
+            }
+            let mut questions = pool.questions(wanted);
+            // Its own bound is one more threshold.
+            questions.thresholds.extend(placed.fans.map(|f| f.xavier_max()));
+            let needs = found.values.is_none().then(|| pool.known.needs(&questions));
+            let mut half = Half { tensor, placed, counted, pool, questions, needs };
+            summaries.push(half.needs.is_none().then(|| half.summary(&[], wanted)));
+            if half.needs.is_none() {
+                half.pool.known = Known::default();
+            }
+            step(&tensor.name);
+            halves.push(half);
+            Ok(())
+        },
+    )?;
 
     let role_needs: BTreeMap<Role, (Questions, Needs)> = roles
         .iter()
@@ -298,28 +207,36 @@ pub fn survey(
     let all_needs = all.known.needs(&fine);
     questions.tail = fine.tail;
 
-    for half in &mut halves {
-        let Some(own) = half.needs.take() else { continue };
-        let role = &role_needs[&half.placed.role];
-        let mut needs = vec![&own, &role.1];
-        needs.extend(half.counted.then_some(&all_needs));
-        let values = collect(shards, half.tensor, half.pool.known.bins(), &needs);
-        let add = |known: &mut Known, needs: &Needs| known.add_values(&needs.among(&values));
-        let role_pool = roles.get_mut(&half.placed.role);
-        let to_all = half.counted.then_some(&mut all.known);
-        rayon::join(
-            || add(&mut half.pool.known, &own),
-            || {
-                rayon::join(
-                    || role_pool.into_iter().for_each(|pool| add(&mut pool.known, &role.1)),
-                    || to_all.into_iter().for_each(|known| add(known, &all_needs)),
-                )
-            },
-        );
-        finish(half, wanted, &mut roles, &mut all);
-        step(&half.tensor.name);
-    }
+    let again: Vec<(usize, &Half, &Needs)> =
+        halves.iter().enumerate().filter_map(|(i, half)| Some((i, half, half.needs.as_ref()?))).collect();
+    ahead(
+        &again,
+        |(_, half, own)| {
+            let mut needs = vec![*own, &role_needs[&half.placed.role].1];
+            needs.extend(half.counted.then_some(&all_needs));
+            collect(shards, half.tensor, half.pool.known.bins(), &needs)
+        },
+        |(i, half, own), values| {
+            summaries[*i] = Some(half.summary(&own.among(&values), wanted));
+            if let Some(pool) = roles.get_mut(&half.placed.role) {
+                pool.known.add_values(&role_needs[&half.placed.role].1.among(&values));
+            }
+            if half.counted {
+                all.known.add_values(&all_needs.among(&values));
+            }
+            step(&half.tensor.name);
+            Ok(())
+        },
+    )?;
 
+    for (half, summary) in halves.iter().zip(summaries.iter().flatten()) {
+        if let Some(pool) = roles.get_mut(&half.placed.role) {
+            pool.above_xavier += summary.above_xavier;
+        }
+        if half.counted {
+            all.above_xavier += summary.above_xavier;
+        }
+    }
     let roles: Vec<(Role, Summary)> = roles
         .into_iter()
         .map(|(role, pool)| {
@@ -342,26 +259,16 @@ pub fn survey(
             edges,
         }
     });
-    let report = |half: Half| {
+    let report = |(half, summary): (Half, Option<Summary>)| {
         Some(Report {
             name: half.tensor.name.clone(),
             dtype: half.tensor.dtype,
             dims: half.tensor.dims.clone(),
             placed: half.placed,
             counted: half.counted,
-            summary: half.summary?,
+            summary: summary?,
         })
     };
-    Ok(Survey { tensors: halves.into_iter().filter_map(report).collect(), roles, all, skipped })
-}
-
-/// Completes a tensor, and what its pools know of it.
-fn finish(half: &mut Half, wanted: &Wanted, roles: &mut BTreeMap<Role, Pool>, all: &mut Pool) {
-    let above = half.finish(wanted);
-    if let Some(pool) = roles.get_mut(&half.placed.role) {
-        pool.above_xavier += above;
-    }
-    if half.counted {
-        all.above_xavier += above;
-    }
+    let tensors = halves.into_iter().zip(summaries).filter_map(report).collect();
+    Ok(Survey { tensors, roles, all, skipped })
 }
