@@ -10,8 +10,10 @@ use super::order::{KEPT, Needs, counted, end, key, merged};
 use crate::error::Result;
 use crate::interop::safetensors::{Dtype, ShardTensor, Shards, to_f64};
 
-/// Bytes that one core works on.
-const CHUNK: usize = 1 << 22;
+/// Bytes that one core reads and works on, so that they stay in its cache.
+const CHUNK: usize = 1 << 18;
+/// How many chunks the disk reads ahead, for each core.
+const AHEAD: usize = 16;
 /// Elements that the caches hold.
 const BLOCK: usize = 1 << 10;
 /// Up to this many elements a tensor of a wide type is sorted instead of counted.
@@ -44,8 +46,8 @@ impl Counted {
 /// **Errors** when they are no real floating-point numbers.
 pub(super) fn count(shards: &Shards, tensor: &ShardTensor) -> Result<Counted> {
     match tensor.dtype {
-        Dtype::F32 if tensor.len() > FEW => Ok(count_wide::<f32>(shards, tensor)),
-        Dtype::F64 if tensor.len() > FEW => Ok(count_wide::<f64>(shards, tensor)),
+        Dtype::F32 if tensor.len() > FEW => count_wide::<f32>(shards, tensor),
+        Dtype::F64 if tensor.len() > FEW => count_wide::<f64>(shards, tensor),
         Dtype::F32 | Dtype::F64 => {
             let mut values = Vec::with_capacity(tensor.len());
             to_f64(tensor.dtype, shards.bytes(tensor), &mut values)?;
@@ -70,29 +72,31 @@ fn of_values(not_finite: u64, values: Vec<(f64, u64)>) -> Counted {
     Counted { bins, central: Central::of_counted(&values), not_finite, values: Some(values) }
 }
 
-/// Calls `work` with the place and bytes of each chunk, on all cores, each with a state of its own; the bytes leave the
-/// memory again.
+/// Calls `work` with the place and bytes of each chunk, on all cores, each with a state of its own.
+///
+/// **Errors** when the file cannot be read.
 fn in_chunks<W: Send>(
     shards: &Shards,
     tensor: &ShardTensor,
     new: impl Fn() -> W + Sync,
     work: impl Fn(&mut W, usize, &[u8]) + Sync,
-) -> Vec<W> {
-    let bytes = shards.bytes(tensor);
-    let chunks = bytes.len().div_ceil(CHUNK);
-    let range = |i: usize| (i * CHUNK).min(bytes.len())..((i + 1) * CHUNK).min(bytes.len());
+) -> Result<Vec<W>> {
+    let length = tensor.byte_len();
+    let chunks = length.div_ceil(CHUNK);
+    let range = |i: usize| (i * CHUNK).min(length)..((i + 1) * CHUNK).min(length);
     let workers = rayon::current_num_threads().min(chunks).max(1);
     let next = AtomicUsize::new(0);
     let one = |_| {
-        let mut state = new();
+        let (mut state, mut bytes) = (new(), Vec::new());
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
             if i >= chunks {
-                return state;
+                return Ok(state);
             }
-            shards.load_part(tensor, range(i));
-            work(&mut state, i, &bytes[range(i)]);
-            shards.release_part(tensor, range(i));
+            // The disk reads ahead of what the cores work on.
+            shards.expect_part(tensor, range(i + AHEAD * workers));
+            shards.read_part(tensor, range(i), &mut bytes)?;
+            work(&mut state, i, &bytes);
         }
     };
     (0..workers).into_par_iter().with_max_len(1).map(one).collect()
@@ -170,7 +174,7 @@ fn count_patterns(shards: &Shards, tensor: &ShardTensor) -> Result<Counted> {
                 }
             }
         },
-    );
+    )?;
     let totals = totals(values.len(), tallies.iter());
     let mut pairs: Vec<(f64, u64)> = values.into_iter().zip(totals).filter(|p| p.1 > 0).collect();
     let not_finite = pairs.iter().filter(|p| !p.0.is_finite()).map(|p| p.1).sum();
@@ -270,9 +274,9 @@ impl<T: Wide> Seen<T> {
     }
 }
 
-fn count_wide<T: Wide>(shards: &Shards, tensor: &ShardTensor) -> Counted {
+fn count_wide<T: Wide>(shards: &Shards, tensor: &ShardTensor) -> Result<Counted> {
     let new = || Seen::<T> { tally: Tally::new(T::ENTRIES), parts: Vec::new(), block: Vec::with_capacity(BLOCK) };
-    let seen = in_chunks(shards, tensor, new, Seen::look);
+    let seen = in_chunks(shards, tensor, new, Seen::look)?;
     let totals = totals(T::ENTRIES, seen.iter().map(|s| &s.tally));
     // From the most negative on; 0 and -0 share their key.
     let rising = (T::ENTRIES / 2..T::ENTRIES).rev().chain(0..T::ENTRIES / 2);
@@ -282,16 +286,21 @@ fn count_wide<T: Wide>(shards: &Shards, tensor: &ShardTensor) -> Counted {
     bins.retain(|b| b.0.abs() < T::NOT_FINITE);
     let mut parts: Vec<(usize, Central)> = seen.iter().flat_map(|s| s.parts.iter().copied()).collect();
     parts.sort_unstable_by_key(|p| p.0);
-    Counted {
+    Ok(Counted {
         bins,
         values: None,
         central: parts.iter().fold(Central::default(), |sum, part| sum.merged(&part.1)),
         not_finite,
-    }
+    })
 }
 
 /// The values of a tensor with these bins in those that one of `needs` asks for, and how often they occur, sorted.
-pub(super) fn collect(shards: &Shards, tensor: &ShardTensor, bins: &[(i32, u64)], needs: &[&Needs]) -> Vec<(f64, u64)> {
+pub(super) fn collect(
+    shards: &Shards,
+    tensor: &ShardTensor,
+    bins: &[(i32, u64)],
+    needs: &[&Needs],
+) -> Result<Vec<(f64, u64)>> {
     let wanted = |key: i32| needs.iter().any(|n| n.keys.contains(&key));
     let keys: Vec<(i32, bool)> = bins.iter().map(|b| (b.0, wanted(b.0))).collect();
     let keys: Vec<(i32, bool)> =
@@ -309,7 +318,7 @@ const LOOSE: u16 = u16::MAX;
 
 /// Bins that are asked for are counted by the bits that are left, so that any number of equal elements takes the same
 /// memory. The rest, in the tail, are few, and kept.
-fn collect_f32(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> Vec<(f64, u64)> {
+fn collect_f32(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> Result<Vec<(f64, u64)>> {
     let mut slots = vec![0u16; f32::ENTRIES];
     let mut entries = Vec::new();
     for (key, wanted) in keys {
@@ -335,7 +344,7 @@ fn collect_f32(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> V
                 slot => counts[(usize::from(slot) - 1) * FINE + bits as usize % FINE] += 1,
             }
         }
-    });
+    })?;
     // In rising order, as the keys are: the magnitudes of negative numbers fall.
     let of_slot = |(slot, entry): (usize, &usize)| {
         let falls = *entry >= f32::ENTRIES / 2;
@@ -352,11 +361,14 @@ fn collect_f32(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> V
     };
     let pairs: Vec<(f64, u64)> = entries.par_iter().enumerate().flat_map_iter(of_slot).collect();
     let loose = seen.into_iter().flat_map(|s| s.1).map(f64::from).collect();
-    merged(&pairs, &counted(loose))
+    Ok(merged(&pairs, &counted(loose)))
 }
 
+/// So many values are put together with the others.
+const MANY: usize = 1 << 20;
+
 /// Elements are kept one by one, and equal ones put together from time to time.
-fn collect_f64(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> Vec<(f64, u64)> {
+fn collect_f64(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> Result<Vec<(f64, u64)>> {
     let mut wanted = vec![false; f64::ENTRIES];
     for (key, _) in keys {
         let magnitude = key.unsigned_abs() as usize;
@@ -368,9 +380,10 @@ fn collect_f64(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> V
     let seen = in_chunks(shards, tensor, new, |(values, loose), _, bytes| {
         let found = bytes.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b));
         loose.extend(found.filter(|v| v.is_finite() && wanted[v.entry() % f64::ENTRIES]));
-        if loose.len() > CHUNK / 4 {
+        if loose.len() > MANY {
             *values = merged(values, &counted(std::mem::take(loose)));
         }
-    });
-    seen.into_iter().fold(Vec::new(), |all, (values, loose)| merged(&all, &merged(&values, &counted(loose))))
+    })?;
+    let all = |all: Vec<(f64, u64)>, (values, loose): (Vec<_>, Vec<_>)| merged(&all, &merged(&values, &counted(loose)));
+    Ok(seen.into_iter().fold(Vec::new(), all))
 }

@@ -130,7 +130,7 @@ where
 /// Goes through the tensors for which `take` holds. `counts` says which roles are weight matrices of linear layers; `step`
 /// is called with the name after each tensor and reading.
 ///
-/// **Errors** when the singular values of a matrix do not converge.
+/// **Errors** when a file cannot be read, or the singular values of a matrix do not converge.
 pub fn survey(
     shards: &Shards,
     rules: &RoleRules,
@@ -217,6 +217,7 @@ pub fn survey(
             collect(shards, half.tensor, half.pool.known.bins(), &needs)
         },
         |(i, half, own), values| {
+            let values = values?;
             summaries[*i] = Some(half.summary(&own.among(&values), wanted));
             if let Some(pool) = roles.get_mut(&half.placed.role) {
                 pool.known.add_values(&role_needs[&half.placed.role].1.among(&values));
