@@ -51,6 +51,11 @@ pub fn show(arguments: &Show) -> Result<()> {
         say(&foreign.text);
     } else {
         say(&format!("{}: {}", foreign.format, foreign.signature));
+        if let Some(exported) = &foreign.exported {
+            let ignored = exported.in_avals.len() - exported.kept.len();
+            let orders = std::iter::successors(exported.vjp.as_deref(), |vjp| vjp.vjp.as_deref()).count();
+            say(&format!("for {}; {ignored} inputs ignored; differentiable {orders} times", exported.platforms.join(", ")));
+        }
     }
     Ok(())
 }
@@ -58,9 +63,10 @@ pub fn show(arguments: &Show) -> Result<()> {
 pub fn run(arguments: &Run) -> Result<()> {
     let foreign = Foreign::open(&arguments.program)?;
     say(&format!("{}: {}", foreign.format, foreign.signature));
+    let device = Device::open(&arguments.device)?;
+    let foreign = foreign.on(&device.platform()).map_err(|e| Error::file(&arguments.program, e))?;
     let program = foreign.program().map_err(|e| Error::file(&arguments.program, e))?;
     let inputs = inputs(&program, &arguments.inputs)?;
-    let device = Device::open(&arguments.device)?;
     let started = Instant::now();
     let compiled = compile(&device, &foreign, &program, &arguments.program)?;
     let compile = started.elapsed();
