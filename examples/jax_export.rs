@@ -32,8 +32,7 @@ struct Arguments {
 fn main() -> ExitCode {
     cli::run(|arguments: Arguments| {
         ensure_writable_folder(&arguments.out)?;
-        let options =
-            Options { serialization_version: arguments.serialization_version, ..Options::default() };
+        let options = Options { serialization_version: arguments.serialization_version, ..Options::default() };
         for exported in functions(&options)? {
             let bytes = exported.to_bytes()?;
             write_bytes(arguments.out.join(format!("{}.jax_export", exported.name)), &bytes)?;
@@ -74,9 +73,8 @@ fn siren(options: &Options) -> Result<Exported> {
 /// f(leaves) -> the weight f32[12, 8].
 fn sel(name: &str, sel: &Sel, options: &Options) -> Result<Exported> {
     let dims = [12, 8];
-    let input = |leaf: &sinexp::nn::parameterization::Leaf| {
-        (leaf.name.clone(), parameter(&leaf.name, DType::F32, &leaf.dims))
-    };
+    let input =
+        |leaf: &sinexp::nn::parameterization::Leaf| (leaf.name.clone(), parameter(&leaf.name, DType::F32, &leaf.dims));
     let leaves: Params = sel.leaves(&dims).iter().map(input).collect();
     export_graph(name, &[Tree::from(&leaves)], &Tree::Leaf(sel.effective(&dims, &leaves)), options)
 }

@@ -17,7 +17,8 @@ fn parameter(name: &str, dtype: DType, dims: &[usize]) -> Tensor {
 
 /// f({"w": f32[3], "a": bf16[2]}, n i32[]) -> (n w, n + 1).
 fn small(options: &Options) -> Exported {
-    let (w, a, n) = (parameter("w", DType::F32, &[3]), parameter("a", DType::BF16, &[2]), parameter("n", DType::I32, &[]));
+    let (w, a, n) =
+        (parameter("w", DType::F32, &[3]), parameter("a", DType::BF16, &[2]), parameter("n", DType::I32, &[]));
     let params = Tree::dict([("w", Tree::Leaf(w.clone())), ("a", Tree::Leaf(a))]);
     let results = Tree::Tuple(vec![Tree::Leaf(&n.convert(DType::F32) * &w), Tree::Leaf(&n + &n.ones_like())]);
     export_graph("small", &[params, Tree::Leaf(n)], &results, options).expect("valid")

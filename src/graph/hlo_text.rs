@@ -313,9 +313,7 @@ impl Printer {
 
     fn replacer(&mut self, dtype: DType) -> String {
         let t = dtype.hlo_name();
-        self.add_once(&format!("replace_{t}"), || {
-            format!("  a = {t}[] parameter(0)\n  ROOT b = {t}[] parameter(1)\n")
-        })
+        self.add_once(&format!("replace_{t}"), || format!("  a = {t}[] parameter(0)\n  ROOT b = {t}[] parameter(1)\n"))
     }
 
     /// The neutral element of a reduction, as an instruction.

@@ -54,7 +54,10 @@ pub fn show(arguments: &Show) -> Result<()> {
         if let Some(exported) = &foreign.exported {
             let ignored = exported.in_avals.len() - exported.kept.len();
             let orders = std::iter::successors(exported.vjp.as_deref(), |vjp| vjp.vjp.as_deref()).count();
-            say(&format!("for {}; {ignored} inputs ignored; differentiable {orders} times", exported.platforms.join(", ")));
+            say(&format!(
+                "for {}; {ignored} inputs ignored; differentiable {orders} times",
+                exported.platforms.join(", ")
+            ));
         }
     }
     Ok(())

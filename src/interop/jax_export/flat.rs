@@ -76,7 +76,8 @@ impl<'a> Flat<'a> {
     }
 
     fn spend(&self, elements: usize) -> Result<()> {
-        let left = self.left.get().checked_sub(elements.max(1)).ok_or_else(|| damaged("it refers to itself too often"))?;
+        let left =
+            self.left.get().checked_sub(elements.max(1)).ok_or_else(|| damaged("it refers to itself too often"))?;
         self.left.set(left);
         Ok(())
     }

@@ -115,7 +115,11 @@ mod tests {
 
     #[test]
     fn leaves_are_in_jax_order() {
-        let params = Tree::dict([("w.10", Tree::Leaf(2)), ("b", Tree::List(vec![Tree::Leaf(0), Tree::None])), ("w", Tree::Leaf(1))]);
+        let params = Tree::dict([
+            ("w.10", Tree::Leaf(2)),
+            ("b", Tree::List(vec![Tree::Leaf(0), Tree::None])),
+            ("w", Tree::Leaf(1)),
+        ]);
         let tree = Tree::arguments(vec![params, Tree::None, Tree::tuple([3, 4])]);
         assert_eq!(tree.leaves(), [&0, &1, &2, &3, &4]);
         let paths = ["args[0]['b'][0]", "args[0]['w']", "args[0]['w.10']", "args[2][0]", "args[2][1]"];

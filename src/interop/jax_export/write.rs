@@ -177,7 +177,9 @@ fn pytree(builder: &mut Builder, tree: &Tree) -> Result<Finished> {
         children => Some(list(builder, children, |builder, child| pytree(builder, child))?),
     };
     let names = match tree {
-        Tree::Dict(entries) if !entries.is_empty() => Some(strings(builder, entries.iter().map(|(key, _)| key.clone()))),
+        Tree::Dict(entries) if !entries.is_empty() => {
+            Some(strings(builder, entries.iter().map(|(key, _)| key.clone())))
+        }
         _ => None,
     };
     let custom = match tree {

@@ -28,7 +28,12 @@ pub(super) fn foreign(exported: Exported, platform: Option<&str>) -> Result<Fore
     if found.inputs.len() != leading + kept.len() {
         return Err(unfit(&exported, "arguments"));
     }
-    fits(&exported, "results", found.outputs.iter().map(|p| p.shape()), &exported.out_avals.iter().collect::<Vec<_>>())?;
+    fits(
+        &exported,
+        "results",
+        found.outputs.iter().map(|p| p.shape()),
+        &exported.out_avals.iter().collect::<Vec<_>>(),
+    )?;
     // JAX puts its names of arguments, `params['w']`, into the module; the pytree has only their places.
     let mut names = exported.in_tree.argument_paths();
     let given: Vec<&str> = found.inputs[leading..].iter().map(|p| p.name.as_str()).collect();
