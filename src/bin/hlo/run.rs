@@ -10,6 +10,7 @@ use sinexp::array::{Array, Weights};
 use sinexp::cli::say;
 use sinexp::error::Error;
 use sinexp::graph::Program;
+use sinexp::interop::jax_export::DisabledCheck;
 use sinexp::interop::program::Foreign;
 use sinexp::interop::{npz, safetensors};
 use sinexp::runtime::{Device, Executable};
@@ -17,7 +18,7 @@ use sinexp::runtime::{Device, Executable};
 /// Prints a program's format, name, inputs and results, and the custom calls it makes.
 #[derive(Args, Debug)]
 pub struct Show {
-    /// HLO text, an HLO protocol buffer, StableHLO text or a portable artifact
+    /// HLO text, an HLO protocol buffer, StableHLO text, a portable artifact or a file of jax.export
     #[arg(value_name = "PROGRAM")]
     program: PathBuf,
     /// Prints the program as HLO text, with all its constants, instead
@@ -31,7 +32,7 @@ pub struct Show {
 /// the inputs (numpy.savez's arr_0, arr_1 ...).
 #[derive(Args, Debug)]
 pub struct Run {
-    /// HLO text, an HLO protocol buffer, StableHLO text or a portable artifact
+    /// HLO text, an HLO protocol buffer, StableHLO text, a portable artifact or a file of jax.export
     #[arg(value_name = "PROGRAM")]
     program: PathBuf,
     /// Inputs by name: .safetensors or .npz; repeatable
@@ -54,10 +55,9 @@ pub fn show(arguments: &Show) -> Result<()> {
         if let Some(exported) = &foreign.exported {
             let ignored = exported.in_avals.len() - exported.kept.len();
             let orders = std::iter::successors(exported.vjp.as_deref(), |vjp| vjp.vjp.as_deref()).count();
-            say(&format!(
-                "for {}; {ignored} inputs ignored; differentiable {orders} times",
-                exported.platforms.join(", ")
-            ));
+            let any = exported.disabled_checks.contains(&DisabledCheck::Platform);
+            let devices = if any { "any device".to_owned() } else { exported.platforms.join(", ") };
+            say(&format!("for {devices}; {ignored} inputs ignored; differentiable {orders} times"));
         }
     }
     Ok(())

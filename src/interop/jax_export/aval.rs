@@ -118,7 +118,8 @@ impl Aval {
 
     /// As a shape; `float0` is passed as booleans.
     ///
-    /// **Errors** when the element type is not one of this toolkit's or a dimension is symbolic.
+    /// **Errors** when the element type is not one of this toolkit's, a dimension is symbolic, or it has more bytes than a
+    /// machine.
     pub fn shape(&self) -> Result<Shape> {
         let dtype = if self.kind == Kind::FLOAT0 { Some(DType::Bool) } else { self.kind.dtype() };
         let dtype = dtype.ok_or_else(|| Error::numeric(self, "its element type is not supported"))?;
@@ -127,7 +128,9 @@ impl Aval {
             Dim::Symbolic(_) => Err(Error::numeric(self, "its dimensions are not fixed")),
         };
         let dims: Vec<usize> = self.dims.iter().map(fixed).collect::<Result<_>>()?;
-        Ok(Shape::new(dtype, &dims))
+        let bytes = dims.iter().try_fold(dtype.size(), |n, d| n.checked_mul(*d));
+        let fits = bytes.is_some_and(|n| isize::try_from(n).is_ok());
+        if fits { Ok(Shape::new(dtype, &dims)) } else { Err(Error::numeric(self, "has more bytes than a machine")) }
     }
 }
 
@@ -162,5 +165,6 @@ mod tests {
         assert!(Aval::new(Kind(12), &[]).shape().expect_err("complex").to_string().contains("complex64[]"));
         let open = Aval { dims: vec![Dim::Symbolic("b".into())], ..Aval::new(Kind(10), &[]) };
         assert!(open.shape().is_err());
+        assert!(Aval::new(Kind(10), &[1 << 40, 1 << 40]).shape().is_err());
     }
 }
