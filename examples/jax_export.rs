@@ -24,7 +24,7 @@ struct Arguments {
     /// Folder to write into; made if need be
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
-    /// Number of the serialisation that the files name: 2 for all releases of JAX up to 0.10, 12 for later ones
+    /// Number of the serialisation that the files name: 2 for all releases of JAX up to 0.12, 12 for later ones
     #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     serialization_version: u16,
 }

@@ -16,7 +16,7 @@ pub struct Options {
     pub any_platform: bool,
     /// How often the function can be differentiated in JAX: each order holds another program.
     pub orders: usize,
-    /// See [`Exported::serialization_version`]. 2 suits all releases from 0.4.35 to 0.10; 12 is that of 0.12, which later
+    /// See [`Exported::serialization_version`]. 2 works in all releases from 0.4.35 to 0.12.0.1; 12 is that of 0.12, which later
     /// ones may ask for.
     pub serialization_version: u16,
     /// Version of StableHLO that the module is written for.
