@@ -8,11 +8,12 @@ use serde_json::json;
 use sinexp::analysis::sel_weights::{Snapshot, distributions};
 use sinexp::cli::{self, RunRecord, say};
 use sinexp::error::Error;
-use sinexp::experiment::language::{OpenedRun, effective_weights};
+use sinexp::experiment::language::OpenedRun;
 use sinexp::files::ensure_writable_folder;
 use sinexp::report::TableFormat;
 use sinexp::report::sel_weights::{figure7, figure7_roles, histogram_table, weight_table};
 use sinexp::runtime::{Device, tune_allocator};
+use sinexp::train::language::effective_weights;
 
 /// Compares the effective weights of a SEL run with the weights of a baseline run of the same size.
 #[derive(Parser, Debug)]
@@ -50,15 +51,18 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
         let reason = format!("has width {bw}, depth {bd}, hidden {bh}; {} has {w}, {d}, {h}", run.folder.display());
         return Err(Error::file(&baseline.folder, reason).into());
     }
+    let starts = [run.initial()?, baseline.initial()?];
     let ends = [run.checkpoint()?, baseline.checkpoint()?];
     let device = Device::open(&arguments.device)?;
     ensure_writable_folder(&arguments.out)?;
     let mut record = RunRecord::new("sel-weights", run.config.seed, &device.describe());
     let mut snapshots = Vec::new();
     let steps = ends.each_ref().map(|end| end.step);
-    for (name, opened, end) in [("baseline", &baseline, &ends[1]), ("SEL", &run, &ends[0])] {
+    for (name, opened, start, end) in
+        [("baseline", &baseline, &starts[1], &ends[1]), ("SEL", &run, &starts[0], &ends[0])]
+    {
         let model = opened.config.model();
-        let start = effective_weights(&device, &model, &opened.initial()?)?;
+        let start = effective_weights(&device, &model, start)?;
         snapshots.push(Snapshot { run: name, time: "start", weights: start });
         let weights = effective_weights(&device, &model, &end.parameters)?;
         snapshots.push(Snapshot { run: name, time: "end", weights });

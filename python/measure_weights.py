@@ -77,14 +77,16 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=8)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=Path("/tmp"))
+    parser.add_argument("--format", default="csv,parquet,md", help="of the results; png and svg add the figures' time")
+    parser.add_argument("--out", type=Path, default=Path("/dev/shm"), help="for the results: fsync on a busy disk takes long")
     parser.add_argument("--binary", type=Path, default=Path("target/release/weights"))
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+    with tempfile.TemporaryDirectory(dir=given.folder) as name, tempfile.TemporaryDirectory(dir=given.out) as out:
         folder = Path(name)
         paths = make(folder, given.dtype, given.gigabytes)
         size = sum(p.stat().st_size for p in paths) / 1e9
         read = ["cat", *paths]
-        run = [given.binary, folder, "--out", folder / "out"]
+        run = [given.binary, folder, "--out", out, "--format", given.format]
         for cold in (False, True):
             rows = []
             if not cold:
@@ -97,7 +99,7 @@ def main() -> None:
                     pair.append(measure(command, folder / "log"))
                 rows.append(pair)
                 print(
-                    f"{given.dtype} {size:.2f} GB {'cold' if cold else 'warm'}: cat {pair[0][0]:.2f} s, weights {pair[1][0]:.2f} s"
+                    f"{given.dtype} {size:.2f} GB {'cold' if cold else 'warm'}: cat {pair[0][0]:.2f} s ({pair[0][1]:.2f}), weights {pair[1][0]:.2f} s"
                     f" ({pair[1][1]:.2f} s of processors), ratio {pair[1][0] / pair[0][0]:.2f}, peak {pair[1][2]:.0f} MB",
                     flush=True,
                 )

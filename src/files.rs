@@ -39,6 +39,11 @@ pub fn write_atomically(path: impl AsRef<Path>, fill: impl FnOnce(&mut dyn Write
     Ok(())
 }
 
+/// Bytes as lower-case hexadecimal digits: how digests are written.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// [`write_atomically`] for content that is already there.
 pub fn write_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
@@ -79,7 +84,7 @@ fn temporary_in(folder: &Path) -> std::io::Result<NamedTempFile> {
 }
 
 /// Removes temporary files of writers that are no more. Others may be writing into the folder meanwhile.
-fn remove_leftovers(folder: &Path) {
+pub(crate) fn remove_leftovers(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let ours = name.strip_prefix('.').and_then(|n| n.strip_suffix(".partial"));

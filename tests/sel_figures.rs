@@ -174,6 +174,7 @@ fn config(projection: Projection, width: usize) -> LanguageConfig {
     LanguageConfig {
         transformer: Transformer::new(11, width, 2),
         projection,
+        init: None,
         start: Start::default(),
         step,
         seed: 5,
@@ -317,6 +318,8 @@ fn folders_of_the_wrong_kind_are_refused() {
     old.metadata.insert("format".into(), "sinexp language checkpoint 1".into());
     let Tensors { tensors, metadata } = old;
     safetensors::write(file("old"), &Tensors { tensors, metadata }).expect("written");
+    let continued = LanguageConfig { init: Some("raw.safetensors, sha256 0123".into()), ..sel_config.clone() };
+    run_folder(&path("continued"), &continued, |_| {});
     let changed = LanguageConfig { seed: 6, ..sel_config };
     fs::write(path("other").join("run.json"), json!({ "config": changed }).to_string()).expect("written");
     fs::create_dir(path("nothing")).expect("made");
@@ -341,6 +344,7 @@ fn folders_of_the_wrong_kind_are_refused() {
     let [sel, wide, baseline] = ["sel", "wide", "baseline"].map(text);
     refused("sel-weights", &[&sel, "--baseline", &sel], &["run of SEL", "sinh", "--baseline"]);
     refused("sel-weights", &[&sel, "--baseline", &wide], &["wide", "width 32", "16"]);
+    refused("sel-weights", &[&text("continued"), "--baseline", &baseline], &["continued", "raw.safetensors", "--init"]);
     refused("sel-shapes", &[&sel, "--range", "0"], &["--range"]);
     refused("sel-shapes", &[&sel, "--positions", "0"], &["--positions"]);
     refused("sel-shapes", &[&sel, "--against", &text("absent")], &["absent"]);

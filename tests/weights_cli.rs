@@ -53,8 +53,14 @@ fn mistakes_are_one_line_and_leave_nothing() {
     let missing = folder.path().join("no.safetensors");
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).expect("folder");
+    let [nothing, strange] = ["nothing", "strange"].map(|n| folder.path().join(format!("{n}.safetensors")));
+    write(&nothing, &Tensors::default()).expect("written");
+    let header = r#"{"w":{"dtype":"X9","shape":[1],"data_offsets":[0,8]}}"#;
+    let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[0; 8]].concat();
+    std::fs::write(&strange, bytes).expect("written");
+    let (nothing, strange) = (nothing.to_str().expect("UTF-8"), strange.to_str().expect("UTF-8"));
     let (missing, empty) = (missing.to_str().expect("UTF-8"), empty.to_str().expect("UTF-8"));
-    let cases: [(&[&str], &str); 15] = [
+    let cases: [(&[&str], &str); 20] = [
         (&[missing], "no.safetensors: cannot be read: no such file or directory"),
         (&[empty], "holds neither *.safetensors nor"),
         (&[path, path], "stands in both"),
@@ -63,6 +69,11 @@ fn mistakes_are_one_line_and_leave_nothing() {
         (&[path, "--tensor", "["], "--tensor = [: no regular expression: unclosed character class"),
         (&[path, "--tensor", "nothing"], "--tensor = nothing: none of the 9 tensors"),
         (&[path, "--only", "gate"], "--only = gate: none of the 9 tensors"),
+        (&[path, "--linear", "gate"], "--linear = gate: no tensor looked at is a matrix of such a role"),
+        (&[path, "--only", "q,keys"], "--only = keys: no tensor has this role; there are embed, q, up, down, norm"),
+        (&[path, "--linear", "keys"], "--linear = keys: no tensor has this role"),
+        (&[nothing], "nothing.safetensors: holds no tensor that can be read: it is empty"),
+        (&[strange], "holds no tensor that can be read: tensor `w`: has the unknown element type X9"),
         (&[path, "--thresholds", "0.1,0"], "expected a positive number"),
         (&[path, "--thresholds", "0.1,0.1"], "given twice"),
         (&[path, "--percentiles", "101"], "from 0 to 100"),
@@ -198,4 +209,20 @@ fn roles_and_filters_can_be_the_users_own() {
         [pair("embed", 1.0), pair("mix", 2.0), pair("linear layers", 1.0)]
     );
     assert_eq!(run(&["--only", "norm"]), [pair("norm", 2.0)]);
+}
+
+/// Weights whose squares no f64 holds, and f64 that no f32 holds: the stable rank is that of the same matrix scaled down.
+#[test]
+fn stable_ranks_do_not_depend_on_the_scale() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("large.safetensors");
+    // Singular values 4 and 3: (16 + 9) / 16.
+    let of = |scale: f64| Array::from_slice(&[2, 2], &[0.0, 4.0 * scale, 3.0 * scale, 0.0]);
+    let more = [("a.q_proj.weight", of(1.0)), ("b.q_proj.weight", of(1e300)), ("c.q_proj.weight", of(1e-300))];
+    model(&path, &more);
+    let out = folder.path().join("out");
+    let output = weights(&[path.to_str().expect("UTF-8"), "--tensor", "^[abc]\\.", "--format", "parquet"], &out);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let ranks = numbers(&table(&out.join("tensors.parquet")), "stable rank");
+    assert!(ranks.len() == 3 && ranks.iter().all(|r| (r - 25.0 / 16.0).abs() < 1e-6), "{ranks:?}");
 }

@@ -1,5 +1,6 @@
 //! What training made of a checkpoint's weights: Figures 1, 13 and 14 of 2607.09967, and the numbers in them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,7 +13,7 @@ use sinexp::analysis::weights::{Distances, Report, Role, RoleRules, Survey, Want
 use sinexp::cli::{self, Progress, RunRecord};
 use sinexp::data::datasets;
 use sinexp::error::{Error, Result};
-use sinexp::files::ensure_writable_folder;
+use sinexp::files::{ensure_writable_folder, hex};
 use sinexp::interop::safetensors::{Dtype, Shards};
 use sinexp::random::Key;
 use sinexp::report::weights::{
@@ -87,7 +88,7 @@ struct Arguments {
 /// The model that is looked at when none is named, below the data folder.
 const DEFAULT: &str = "models/all-minilm-l6-v2.safetensors";
 /// Histogram bins.
-const BINS: usize = 121;
+const BINS: usize = 81;
 
 fn main() -> ExitCode {
     tune_allocator();
@@ -109,10 +110,32 @@ fn weights(arguments: Arguments) -> anyhow::Result<()> {
     let counts = |role: &Role| if linear.is_empty() { role.is_linear() } else { linear.contains(role) };
     let taken: Vec<_> =
         shards.tensors().iter().filter(|t| take(&t.name, &rules.place(&t.name, &t.dims).role)).collect();
+    if shards.tensors().is_empty() {
+        let why = shards.problems().first().map_or("it is empty".into(), Error::to_string);
+        return Err(Error::file(&paths[0], format!("holds no tensor that can be read: {why}")).into());
+    }
+    let roles: BTreeSet<Role> = shards.tensors().iter().map(|t| rules.place(&t.name, &t.dims).role).collect();
+    for (option, asked) in [("--only", &only), ("--linear", &linear)] {
+        let strange = |r: &&Role| matches!(r, Role::Named(_)) && !roles.contains(r);
+        if let Some(role) = asked.iter().find(strange) {
+            let known: Vec<String> = roles.iter().map(Role::to_string).collect();
+            return Err(Error::argument(
+                option,
+                role,
+                format!("no tensor has this role; there are {}", known.join(", ")),
+            )
+            .into());
+        }
+    }
     if taken.is_empty() {
         let given = arguments.tensor.clone().unwrap_or_else(|| arguments.only.join(","));
         let option = if arguments.tensor.is_some() { "--tensor" } else { "--only" };
         return Err(Error::argument(option, given, format!("none of the {} tensors", shards.tensors().len())).into());
+    }
+    let is_matrix = |dims: &[usize], role: &Role| dims.len() > 1 && counts(role);
+    if !linear.is_empty() && !taken.iter().any(|t| is_matrix(&t.dims, &rules.place(&t.name, &t.dims).role)) {
+        let reason = "no tensor looked at is a matrix of such a role";
+        return Err(Error::argument("--linear", arguments.linear.join(","), reason).into());
     }
     ensure_writable_folder(&arguments.out)?;
     let mut warnings: Vec<String> = shards.problems().iter().map(Error::to_string).collect();
@@ -142,6 +165,9 @@ fn weights(arguments: Arguments) -> anyhow::Result<()> {
     output.table(&summary_table(&title, &found, &wanted)?, "summary", false)?;
     output.table(&short, "roles", true)?;
     output.table(&tensor_table(&found, &wanted)?, "tensors", false)?;
+    if found.all.is_none() {
+        cli::say("\nNo weight matrices of linear layers (see --linear and --role), so no figures.");
+    }
     if let Some(all) = &found.all {
         let claims = claims(all, &found.tensors, (place, arguments.threshold))?;
         cli::say(&format!("\n{claims}"));
@@ -197,14 +223,15 @@ fn wanted(arguments: &Arguments) -> Wanted {
     if !thresholds.contains(&arguments.threshold) {
         thresholds.push(arguments.threshold);
     }
-    let fine = (1..100).map(f64::from).chain([99.5, 99.9, 99.95, 99.99, 99.999, 99.9999, 100.0]);
+    let fine = [1, 2].into_iter().chain((1..19).map(|i| 5 * i)).chain(92..100).map(f64::from);
+    let fine = fine.chain([99.5, 99.9, 99.99, 99.999, 100.0]);
     Wanted {
         percents: arguments.percentiles.clone(),
         thresholds,
         tail: arguments.tail,
         stable_rank: arguments.stable_rank,
-        // A sixteenth of a decade each, from 0.001 to 10.
-        curve: (0..=64).map(|i| 10f64.powf(f64::from(i) / 16.0 - 3.0)).collect(),
+        // A tenth of a decade each, from 0.001 to 10.
+        curve: (0..=40).map(|i| 10f64.powf(f64::from(i) / 10.0 - 3.0)).collect(),
         fine_percents: fine.collect(),
         bins: BINS,
     }
@@ -240,7 +267,10 @@ fn spectra(shards: &Shards, found: &Survey, warnings: &mut Vec<String>) -> Resul
 fn figures(name: &str, found: &Survey, wanted: &Wanted, moved: &Distances, output: &mut Output) -> Result<()> {
     let Some(all) = &found.all else { return Ok(()) };
     let s = &all.summary;
-    let set = format!("{name}: {} weights in {} matrices of linear layers", s.count, s.tensors);
+    let set = format!(
+        "{name}: {} weights in {} matrices of linear layers (no embeddings, norms, biases)",
+        s.count, s.tensors
+    );
     output
         .figure(&gap_figure(found, all, wanted, &format!("{set}. Xavier: the uniform law's expectation.")), "fig1")?;
     let rate = output.arguments.learning_rate;
@@ -323,8 +353,7 @@ fn config(arguments: &Arguments, found: &Survey, wanted: &Wanted) -> Value {
 
 /// The files, by what is cheap to know of them: a digest of all bytes would take longer than the statistics.
 fn describe(shards: &Shards) -> Value {
-    let hex = |bytes: &[u8]| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect::<String>();
-    let one = |f: &sinexp::interop::safetensors::ShardFile| json!({ "path": f.path, "bytes": f.len(), "header_sha256": hex(f.header()) });
+    let one = |f: &sinexp::interop::safetensors::ShardFile| json!({ "path": f.path, "bytes": f.len(), "header_sha256": hex(&Sha256::digest(f.header())) });
     json!(shards.files().iter().map(one).collect::<Vec<_>>())
 }
 

@@ -55,6 +55,10 @@ fn nearest(table: &[(f64, u8)], x: f64) -> u8 {
     let above = table.partition_point(|(v, _)| v.total_cmp(&x) == Ordering::Less).min(table.len() - 1);
     let below = above.saturating_sub(1);
     let (low, high) = (table[below], table[above]);
+    // 0 is as near to -0.
+    if high.0.total_cmp(&x).is_eq() {
+        return high.1;
+    }
     match (x - low.0).total_cmp(&(high.0 - x)) {
         Ordering::Less => low.1,
         Ordering::Greater => high.1,

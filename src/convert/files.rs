@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::record::{Conversion, InvertReport};
 use crate::error::{Error, Result};
-use crate::files::{ensure_writable_folder, reason, write_bytes};
+use crate::files::{ensure_writable_folder, reason, remove_leftovers, write_bytes};
 use crate::interop::safetensors::{Reader, ShardTensor, Shards};
 
 /// Bytes that are copied at a time.
@@ -39,18 +39,10 @@ impl Job<'_> {
     }
 }
 
-/// Where the data of an output's tensor come from.
-pub(super) enum Work {
-    /// The tensor at this position, as it is.
-    Copy(usize),
-    /// This leaf of the tensor at this position.
-    Leaf(usize, String),
-}
-
 /// What is kept of a finished file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Report {
-    /// Digest of its [`Conversion`].
+    /// Digest of its [`Conversion`] and source.
     pub digest: String,
     /// What it came to.
     pub report: InvertReport,
@@ -72,6 +64,8 @@ impl Outputs {
         }
         let single = shards.files().len() == 1 && out.extension().is_some_and(|e| e == "safetensors");
         let outputs = if single {
+            // Of a run that was killed: as large as the model.
+            remove_leftovers(out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")));
             Outputs { files: vec![out.to_owned()], folder: None, report: out.with_extension("report.json") }
         } else {
             if out.extension().is_some_and(|e| e == "safetensors") {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::blocks::{Blocks, part_of, row_blocks};
 use super::encode::Encoder;
-use super::files::{Job, Outputs, Work, copy, write};
+use super::files::{Job, Outputs, copy, write};
 use super::record::{Conversion, Layer};
 use crate::array::Array;
 use crate::error::{Error, Result};
@@ -41,10 +41,9 @@ pub fn fold(shards: &Shards, out: &Path, device: &Device, job: &mut Job) -> Resu
     for (file, conversion) in conversions.iter().enumerate() {
         let mut blocks = Blocks::new(device, &conversion.sel);
         let (path, _) = outputs.file(file);
-        fold_file(shards, file, conversion, &path, &mut blocks, job)?;
+        report.copied += fold_file(shards, file, conversion, &path, &mut blocks, job)?;
         report.layers += conversion.layers.len();
         report.weights += conversion.layers.values().map(|l| l.dims.iter().product::<usize>()).sum::<usize>();
-        report.copied += copied(shards, file, conversion).count();
     }
     report.files = outputs.finish()?;
     Ok(report)
@@ -62,6 +61,7 @@ fn copied<'a>(shards: &'a Shards, file: usize, conversion: &'a Conversion) -> im
     tensors.filter(move |(_, t)| t.file == file && !leaf(&t.name)).map(|(i, _)| i)
 }
 
+/// Writes a file and returns how many of its tensors were copied.
 fn fold_file(
     shards: &Shards,
     file: usize,
@@ -69,24 +69,20 @@ fn fold_file(
     path: &Path,
     blocks: &mut Blocks,
     job: &mut Job,
-) -> Result<()> {
-    let mut work: Vec<(Entry, Work)> = conversion
-        .layers
-        .iter()
-        .enumerate()
-        .map(|(i, (name, Layer { dtype, dims, aliases, .. }))| {
-            let entry = Entry { name: name.clone(), dtype: *dtype, dims: dims.clone(), aliases: aliases.clone() };
-            (entry, Work::Leaf(i, name.clone()))
-        })
-        .collect();
-    work.extend(copied(shards, file, conversion).map(|i| (Entry::of(&shards.tensors()[i]), Work::Copy(i))));
-    let (entries, work): (Vec<Entry>, Vec<Work>) = work.into_iter().unzip();
+) -> Result<usize> {
+    let layer = |(name, layer): (&String, &Layer)| {
+        let Layer { dtype, dims, aliases, .. } = layer.clone();
+        Entry { name: name.clone(), dtype, dims, aliases }
+    };
+    let layers = conversion.layers.len();
+    let copied: Vec<usize> = copied(shards, file, conversion).collect();
+    let kept = copied.iter().map(|i| Entry::of(&shards.tensors()[*i]));
+    let entries: Vec<Entry> = conversion.layers.iter().map(layer).chain(kept).collect();
     write_streaming(path, &entries, &conversion.metadata, |i, sink| {
-        let name = match &work[i] {
-            Work::Copy(position) => return copy(shards, &shards.tensors()[*position], path, sink, job),
-            Work::Leaf(_, name) => name,
-        };
-        let Entry { dims, dtype, .. } = &entries[i];
+        if let Some(position) = i.checked_sub(layers).map(|i| copied[i]) {
+            return copy(shards, &shards.tensors()[position], path, sink, job);
+        }
+        let Entry { name, dims, dtype, .. } = &entries[i];
         let encoder = Encoder::new(*dtype)?;
         let leaves = Leaves::new(shards, &conversion.sel, name, dims)?;
         for rows in row_blocks(dims) {
@@ -103,7 +99,8 @@ fn fold_file(
             job.did(4 * weights.len(), name);
         }
         Ok(())
-    })
+    })?;
+    Ok(copied.len())
 }
 
 /// The leaves of one layer in the files.
@@ -140,7 +137,8 @@ impl<'a> Leaves<'a> {
         let tensor = self.shards.find(&name).ok_or_else(|| Error::tensor(&name, "is missing"))?;
         let each = tensor.byte_len() / tensor.dims[0];
         let mut values = Vec::new();
-        to_f32(tensor.dtype, &self.shards.bytes(tensor)[rows.start * each..rows.end * each], &mut values)?;
+        to_f32(tensor.dtype, &self.shards.bytes(tensor)[rows.start * each..rows.end * each], &mut values)
+            .map_err(|e| Error::tensor(&name, e))?;
         Ok(Array::from_slice(dims, &values))
     }
 

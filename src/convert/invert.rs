@@ -10,10 +10,11 @@ use safetensors::tensor::Dtype;
 use sha2::{Digest, Sha256};
 
 use super::blocks::{Blocks, part_of, row_blocks};
-use super::files::{Job, Outputs, Report, Work, copy, write};
+use super::files::{Job, Outputs, Report, copy, write};
 use super::record::{Conversion, InvertReport, Layer, LayerReport};
 use crate::array::Array;
 use crate::error::{Error, Result};
+use crate::files::hex;
 use crate::interop::safetensors::{Entry, ShardTensor, Shards, is_real, to_f64, write_streaming};
 use crate::nn::parameterization::Parameterization;
 use crate::nn::sel::{InverseTable, Sel};
@@ -35,7 +36,7 @@ pub struct Request<'a> {
 /// Inverts a checkpoint into `out`: a file where the source is one and `out` ends in `.safetensors`, else a folder with a
 /// file for each of the source's, and an index where there are several. `report.json` beside it has the report by layer.
 ///
-/// A file that is there already, of the same source and request, is kept. Holds some row blocks in memory, not the model.
+/// A file that is there already, of the same source (place and time of its last change) and request, is kept. Holds some row blocks in memory, not the model.
 ///
 /// **Errors** when the source has a problem (a shard is missing), no tensor is a layer, a weight has no preimage (without
 /// `nearest`) or is not finite, or a file cannot be written.
@@ -54,9 +55,11 @@ pub fn invert(
     let mut whole = InvertReport::default();
     for file in 0..shards.files().len() {
         let conversion = conversion(shards, file, request)?;
-        let digest = conversion.digest()?;
+        let digest = conversion.digest(&shards.files()[file].path)?;
         let (path, name) = outputs.file(file);
-        if let Some(known) = reports.get(&name).filter(|r| r.digest == digest && outputs.holds(file, &conversion)) {
+        let allowed = |r: &Report| request.nearest || r.report.unrepresented() == 0;
+        let same = |r: &Report| r.digest == digest && outputs.holds(file, &conversion);
+        if let Some(known) = reports.get(&name).filter(|r| allowed(r) && same(r)) {
             whole.merge(known.report.clone());
             continue;
         }
@@ -85,7 +88,7 @@ fn conversion(shards: &Shards, file: usize, request: &Request) -> Result<Convers
         layers.insert(tensor.name.clone(), Layer { dtype: tensor.dtype, dims, role, aliases });
     }
     let name = source.path.file_name().unwrap_or_default().to_string_lossy();
-    let header: String = Sha256::digest(source.header()).iter().take(8).map(|b| format!("{b:02x}")).collect();
+    let header = hex(&Sha256::digest(source.header())[..8]);
     let from = Conversion::of(&source.path, &source.metadata)?;
     if from.is_some() {
         return Err(Error::file(&source.path, "holds raw weights already: `sel fold` makes ordinary ones of them"));
@@ -97,6 +100,14 @@ fn conversion(shards: &Shards, file: usize, request: &Request) -> Result<Convers
         layers,
         metadata: source.metadata.clone(),
     })
+}
+
+/// Where the data of an output's tensor come from.
+enum Work {
+    /// The tensor at this position, as it is.
+    Copy(usize),
+    /// This leaf of the tensor at this position.
+    Leaf(usize, String),
 }
 
 /// A file in the making.

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
+use crate::files::hex;
+use crate::files::reason;
 use crate::nn::sel::Sel;
 
 /// Metadata entry `format` of a file of raw weights and scales.
@@ -46,10 +48,14 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// A digest of it all.
-    pub(super) fn digest(&self) -> Result<String> {
-        let text = serde_json::to_vec(self).map_err(|e| Error::numeric("conversion", e))?;
-        Ok(Sha256::digest(text).iter().take(8).map(|b| format!("{b:02x}")).collect())
+    /// A digest of it all, and of the place of the source and the time of its last change: weights of another training
+    /// step differ in nothing else that is cheap to read.
+    pub(super) fn digest(&self, source: &Path) -> Result<String> {
+        let place = source.canonicalize().and_then(|path| Ok((path.metadata()?.modified()?, path)));
+        let place = place.map_err(|e| Error::file(source, format!("cannot be read: {}", reason(&e))))?;
+        let mut text = serde_json::to_vec(self).map_err(|e| Error::numeric("conversion", e))?;
+        text.extend(format!("{place:?}").bytes());
+        Ok(hex(&Sha256::digest(text)[..8]))
     }
 
     /// As metadata of a file.

@@ -1,6 +1,5 @@
 //! Where the input files are: those that `./setup --data` fetched, and those that the user names.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,7 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::files::reason;
+use crate::files::{hex, reason};
 
 /// The pictures of the SIREN experiments that `./setup --data` fetches: the paper's name, the file below `images/`.
 ///
@@ -128,10 +127,7 @@ pub fn sha256(path: impl AsRef<Path>) -> Result<String> {
             Err(e) => return Err(fail(e)),
         }
     }
-    Ok(digest.finalize().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    Ok(hex(&digest.finalize()))
 }
 
 #[cfg(test)]

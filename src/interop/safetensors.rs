@@ -1,7 +1,7 @@
 //! safetensors in and out: named host tensors with string metadata.
 //!
 //! [`read`] takes a whole file, [`Reader`] one tensor at a time, [`Shards`] any number of files behind a memory map, so
-//! that a checkpoint larger than memory can be gone through; [`write`] writes a file, [`write_streaming`] one that is larger
+//! that a checkpoint larger than memory can be gone through; [`write()`] writes a file, [`write_streaming`] one that is larger
 //! than memory. Every header is checked before a byte of data is believed: length, JSON, dtypes, offsets, shapes.
 //!
 //! A tensor that is stored under two names (tied weights: clones of one [`Array`]) is written once; the metadata entry

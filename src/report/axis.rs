@@ -1,5 +1,8 @@
 //! Where the ticks of an axis go and what they say.
 
+/// Largest magnitude that an axis reaches for.
+const FARTHEST: f64 = 1e300;
+
 /// How data become positions along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
@@ -32,7 +35,8 @@ impl Axis {
     /// Shows exactly `low ..= high` instead of what the data span. Ignored where `low < high` does not hold, or on a
     /// log axis where `low` is not positive.
     pub fn range(mut self, low: f64, high: f64) -> Self {
-        if low < high && (self.scale == Scale::Linear || low > 0.0) && high.is_finite() && low.is_finite() {
+        let fits = |v: f64| v.abs() <= FARTHEST;
+        if low < high && (self.scale == Scale::Linear || low > 0.0) && fits(low) && fits(high) {
             self.range = Some((low, high));
         }
         self
@@ -59,9 +63,11 @@ impl Axis {
         }
     }
 
-    /// The range shown: the one asked for, or the data's with a little room.
+    /// The range shown: the one asked for, or the data's with a little room. Numbers beyond 1e300, and subnormal ones on a log axis, have
+    /// no place, so that
+    /// differences and ratios of ends are numbers.
     pub(super) fn fit(&self, data: impl Iterator<Item = f64>) -> Span {
-        let usable = |v: &f64| v.is_finite() && (self.scale == Scale::Linear || *v > 0.0);
+        let usable = |v: &f64| v.abs() <= FARTHEST && (self.scale == Scale::Linear || *v >= f64::MIN_POSITIVE);
         let (low, high) = self.range.unwrap_or_else(|| {
             let (low, high) =
                 data.filter(usable).fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
@@ -69,8 +75,10 @@ impl Axis {
                 _ if low > high => (1.0, 10.0),
                 Scale::Linear if low == high => (low - 0.5 * low.abs().max(1.0), high + 0.5 * high.abs().max(1.0)),
                 Scale::Linear => (low - 0.03 * (high - low), high + 0.03 * (high - low)),
-                Scale::Log if low == high => (low / 3.0, high * 3.0),
-                Scale::Log => (low / (high / low).powf(0.03), high * (high / low).powf(0.03)),
+                Scale::Log => {
+                    let room = if low == high { 3.0 } else { (0.03 * (high.ln() - low.ln())).exp() };
+                    ((low / room).max(f64::MIN_POSITIVE), (high * room).min(f64::MAX))
+                }
             }
         });
         Span { scale: self.scale, low, high }
@@ -101,7 +109,7 @@ impl Span {
     pub(super) fn position(&self, value: f64) -> Option<f64> {
         let t = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
-            Scale::Log if value > 0.0 => (value / self.low).ln() / (self.high / self.low).ln(),
+            Scale::Log if value > 0.0 => (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
             Scale::Log => return None,
         };
         t.is_finite().then_some(t)
@@ -228,6 +236,20 @@ mod tests {
         assert_eq!(t.minor.len(), 10);
         let t = log_ticks(1e-30, 1e3, 6);
         assert_eq!(texts(&t), ["10^−30", "10^−20", "10^−10", "1"]);
+    }
+
+    #[test]
+    fn extreme_numbers_have_an_axis_too() {
+        for data in
+            [vec![5e-324, 1e-7, 1e308], vec![1e-300, 1e300], vec![1e300], vec![5e-324], vec![-1e308, 1e308, 1.0]]
+        {
+            for axis in [Axis::linear("x"), Axis::log("x")] {
+                let span = axis.fit(data.iter().copied());
+                assert!(span.low < span.high && (span.high - span.low).is_finite(), "{span:?}");
+                let marks = axis.marks(&span, 6);
+                assert!(marks.major.len() < 40 && marks.major.iter().all(|m| m.0.is_finite()), "{data:?}: {marks:?}");
+            }
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::files::{reason, write_bytes};
+use crate::files::{hex, reason, write_bytes};
 use crate::report::{Table, TableFormat};
 
 /// The first 16 hexadecimal digits of the SHA-256 of the configuration as JSON with sorted keys. The same on every
@@ -22,7 +22,7 @@ pub fn stable_hash<C: Serialize>(config: &C) -> Result<String> {
     // serde_json's maps are sorted by key.
     let value = serde_json::to_value(config).map_err(|e| Error::numeric("configuration", e))?;
     let digest = Sha256::digest(value.to_string().as_bytes());
-    Ok(digest.iter().take(8).map(|b| format!("{b:02x}")).collect())
+    Ok(hex(&digest[..8]))
 }
 
 /// Part k of n of a sweep: `1/4` .. `4/4`.

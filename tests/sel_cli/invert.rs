@@ -197,6 +197,8 @@ fn what_cannot_be_inverted_is_named_and_nothing_is_written() {
     }
     let said = succeeds(sel(&["invert", &path("gap.safetensors"), "--out", &out]).args(shift).arg("--nearest"));
     assert!(said.contains("2 weights have no preimage"), "{said}");
+    // What was allowed then is not allowed now.
+    fails(sel(&["invert", &path("gap.safetensors"), "--out", &out]).args(shift), 2, &["has no preimage"]);
     fails(&mut sel(&["invert", &out, "--out", &path("again.safetensors")]), 2, &["holds raw weights already"]);
     fails(
         &mut sel(&["invert", &path("gap.safetensors"), "--out", &path("gap.safetensors")]),
@@ -216,4 +218,58 @@ fn what_cannot_be_inverted_is_named_and_nothing_is_written() {
     let said =
         succeeds(&mut sel(&["invert", &path("other.safetensors"), "--out", &path("o.safetensors"), "--role", "x=^a"]));
     assert!(said.contains("1 layers inverted"), "{said}");
+}
+
+/// The weights of a later step have the names, shapes and often the file name of an earlier one's.
+#[test]
+fn weights_that_changed_are_inverted_again() {
+    let home = folder();
+    let [first, second, raw] = ["1", "2", "raw"].map(|n| home.path().join(n).join("model.safetensors"));
+    for (path, std) in [(&first, 0.1), (&second, 0.3)] {
+        let tensors = BTreeMap::from([("a.q_proj.weight".to_owned(), normal(1, &[8, 8], std))]);
+        fs::create_dir(path.parent().expect("a folder")).expect("made");
+        safetensors::write(path, &Tensors { tensors, metadata: BTreeMap::new() }).expect("written");
+    }
+    fs::create_dir(home.path().join("raw")).expect("made");
+    let made = |source: &Path| {
+        succeeds(&mut sel(&["invert", &shown(source), "--out", &shown(&raw)]));
+        fs::read(&raw).expect("written")
+    };
+    // What a killed run left goes away.
+    let left = raw.with_file_name(".aB3xYz.partial");
+    fs::write(&left, "a part").expect("written");
+    let of_first = made(&first);
+    assert!(!left.exists());
+    let of_second = made(&second);
+    assert!(of_first != of_second, "from another file");
+    fs::copy(&second, &first).expect("copied");
+    assert!(made(&first) == of_second, "from the same file, changed");
+    assert!(made(&first) == of_second, "kept");
+}
+
+#[test]
+fn unfit_weights_are_refused_before_training() {
+    let home = folder();
+    let path = |name: &str| shown(&home.path().join(name));
+    succeeds(&mut sel(&["fold", &shown(whole()), "--out", &path("good.safetensors")]));
+    let good = safetensors::read(path("good.safetensors")).expect("whole");
+    let name = good.tensors.keys().find(|n| n.ends_with(".W")).expect("a matrix").clone();
+    let corpus = shown(&corpus());
+    let train = |init: &str| {
+        let mut command = sel(&["train", "--init", init, "--out", &path("no"), "--corpus", &corpus]);
+        command.args(["--preset", "smoke", "--mode", "standard"]);
+        command
+    };
+    for (value, why) in [
+        (good.tensors[&name].cast(DType::I32), "is int32, but weights are floating-point numbers"),
+        (Array::full(DType::F32, good.tensors[&name].dims(), f64::NAN), "holds numbers that are not finite"),
+    ] {
+        let mut bad = good.clone();
+        bad.tensors.insert(name.clone(), value);
+        safetensors::write(path("bad.safetensors"), &bad).expect("written");
+        fails(&mut train(&path("bad.safetensors")), 2, &[&format!("bad.safetensors: tensor `{name}` {why}")]);
+    }
+    let why = "--tied = true: the weights of --init have a head of their own: leave the option out";
+    fails(train(&path("good.safetensors")).arg("--tied"), 2, &[why]);
+    assert!(!home.path().join("no/run.json").exists());
 }

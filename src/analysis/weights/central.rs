@@ -62,6 +62,11 @@ impl Central {
         Central { count, mean, sums }
     }
 
+    /// Whether all numbers were, and no power of theirs left the range of f64.
+    pub(super) fn is_finite(&self) -> bool {
+        self.mean.is_finite() && self.sums.iter().all(|s| s.is_finite())
+    }
+
     /// Of both parts together.
     pub fn merged(&self, other: &Central) -> Central {
         if self.count == 0 || other.count == 0 {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 
 use super::central::Central;
-use super::order::{KEPT, Needs, counted, key, merged};
+use super::order::{KEPT, Needs, counted, end, key, merged};
 use crate::error::Result;
 use crate::interop::safetensors::{Dtype, ShardTensor, Shards, to_f64};
 
@@ -25,10 +25,17 @@ pub(super) struct Counted {
     /// brings where they are needed.
     pub(super) values: Option<Vec<(f64, u64)>>,
     pub(super) central: Central,
-    pub(super) zeros: u64,
     pub(super) not_finite: u64,
-    pub(super) min: f64,
-    pub(super) max: f64,
+}
+
+impl Counted {
+    /// The largest magnitude, or a number a little above it; 0 where there is none.
+    pub(super) fn largest_magnitude(&self) -> f64 {
+        match &self.values {
+            Some(values) => [values.first(), values.last()].into_iter().flatten().fold(0.0, |m, v| v.0.abs().max(m)),
+            None => [self.bins.first(), self.bins.last()].into_iter().flatten().fold(0.0, |m, b| end(b.0).max(m)),
+        }
+    }
 }
 
 /// Counts the elements of a tensor: `finite` ones only, but for `not_finite`.
@@ -59,15 +66,7 @@ fn of_values(not_finite: u64, values: Vec<(f64, u64)>) -> Counted {
             _ => bins.push((key(*value), *count)),
         }
     }
-    Counted {
-        bins,
-        central: Central::of_counted(&values),
-        zeros: values.iter().filter(|v| v.0 == 0.0).map(|v| v.1).sum(),
-        not_finite,
-        min: values.first().map_or(f64::INFINITY, |v| v.0),
-        max: values.last().map_or(f64::NEG_INFINITY, |v| v.0),
-        values: Some(values),
-    }
+    Counted { bins, central: Central::of_counted(&values), not_finite, values: Some(values) }
 }
 
 /// Calls `work` with the place and bytes of each chunk, on all cores, each with a state of its own; the bytes leave the
@@ -90,7 +89,7 @@ fn in_chunks<W: Send>(
             if i >= chunks {
                 return state;
             }
-            shards.read_ahead(tensor, range(i + workers));
+            shards.load_part(tensor, range(i));
             work(&mut state, i, &bytes[range(i)]);
             shards.release_part(tensor, range(i));
         }
@@ -121,11 +120,24 @@ impl Tally {
         }
     }
 
+    /// How often an entry occurred.
+    fn total(&self, entry: usize) -> u64 {
+        u64::from(self.counts[entry]) + self.totals.as_ref().map_or(0, |t| t[entry])
+    }
+
     /// Entries that occurred, and how often.
     fn entries(&self) -> impl Iterator<Item = (usize, u64)> {
-        let total = |i: usize| self.totals.as_ref().map_or(0, |t| t[i]);
-        self.counts.iter().enumerate().map(move |(i, c)| (i, u64::from(*c) + total(i))).filter(|e| e.1 > 0)
+        (0..self.counts.len()).map(|i| (i, self.total(i))).filter(|e| e.1 > 0)
     }
+}
+
+/// Counts of all cores.
+fn totals<'a>(entries: usize, tallies: impl Iterator<Item = &'a Tally>) -> Vec<u64> {
+    let mut totals = vec![0u64; entries];
+    for (i, count) in tallies.flat_map(Tally::entries) {
+        totals[i] += count;
+    }
+    totals
 }
 
 /// Counts the 256 or 65536 bit patterns, which say everything.
@@ -158,10 +170,7 @@ fn count_patterns(shards: &Shards, tensor: &ShardTensor) -> Result<Counted> {
             }
         },
     );
-    let mut totals = vec![0u64; values.len()];
-    for (i, count) in tallies.iter().flat_map(Tally::entries) {
-        totals[i] += count;
-    }
+    let totals = totals(values.len(), tallies.iter());
     let mut pairs: Vec<(f64, u64)> = values.into_iter().zip(totals).filter(|p| p.1 > 0).collect();
     let not_finite = pairs.iter().filter(|p| !p.0.is_finite()).map(|p| p.1).sum();
     pairs.retain(|p| p.0.is_finite());
@@ -171,7 +180,7 @@ fn count_patterns(shards: &Shards, tensor: &ShardTensor) -> Result<Counted> {
 }
 
 /// f32 and f64: types with too many patterns to count.
-trait Wide: Copy + Default + PartialOrd + Into<f64> + Send + Sync {
+trait Wide: Copy + Into<f64> + Send + Sync {
     /// Size of a table of bins.
     const ENTRIES: usize;
     /// Smallest magnitude's key of numbers that are not finite.
@@ -225,9 +234,6 @@ struct Seen<T> {
     tally: Tally,
     /// By chunk, so that the sum does not depend on which core took which.
     parts: Vec<(usize, Central)>,
-    zeros: u64,
-    min: f64,
-    max: f64,
     block: Vec<T>,
 }
 
@@ -237,55 +243,29 @@ impl<T: Wide> Seen<T> {
         let mut central = Central::default();
         for bytes in bytes.chunks(BLOCK * size_of::<T>()) {
             T::read(bytes, &mut self.block);
-            for value in &self.block {
-                self.tally.counts[value.entry() % T::ENTRIES] += 1;
+            let counts = &mut self.tally.counts[..T::ENTRIES];
+            for value in self.block.as_slice() {
+                counts[value.entry() % T::ENTRIES] += 1;
             }
             let mut part = Central::of(&self.block);
-            let (mut low, mut high) = extremes(&self.block);
-            if !(part.mean.is_finite() && high < f64::INFINITY && low > f64::NEG_INFINITY) {
+            if !part.is_finite() {
                 self.block.retain(|v| (*v).into().is_finite());
                 part = Central::of(&self.block);
-                (low, high) = extremes(&self.block);
             }
-            self.zeros += self.block.iter().map(|v| u64::from(*v == T::default())).sum::<u64>();
-            (self.min, self.max) = (self.min.min(low), self.max.max(high));
             central = central.merged(&part);
         }
         self.parts.push((place, central));
     }
 }
 
-/// Smallest and largest; NaN passes by.
-fn extremes<T: Wide>(values: &[T]) -> (f64, f64) {
-    let Some(first) = values.first() else { return (f64::INFINITY, f64::NEG_INFINITY) };
-    let (mut low, mut high) = ([*first; 8], [*first; 8]);
-    let (chunks, rest) = values.as_chunks::<8>();
-    for chunk in chunks {
-        for (i, v) in chunk.iter().enumerate() {
-            low[i] = if *v < low[i] { *v } else { low[i] };
-            high[i] = if *v > high[i] { *v } else { high[i] };
-        }
-    }
-    let all = |ends: [T; 8]| ends.into_iter().chain(rest.iter().copied()).map(Into::into);
-    (all(low).fold(f64::INFINITY, f64::min), all(high).fold(f64::NEG_INFINITY, f64::max))
-}
-
 fn count_wide<T: Wide>(shards: &Shards, tensor: &ShardTensor) -> Counted {
-    let new = || Seen::<T> {
-        tally: Tally::new(T::ENTRIES),
-        parts: Vec::new(),
-        zeros: 0,
-        min: f64::INFINITY,
-        max: f64::NEG_INFINITY,
-        block: Vec::with_capacity(BLOCK),
-    };
+    let new = || Seen::<T> { tally: Tally::new(T::ENTRIES), parts: Vec::new(), block: Vec::with_capacity(BLOCK) };
     let seen = in_chunks(shards, tensor, new, Seen::look);
-    let mut bins: Vec<(i32, u64)> = Vec::new();
-    for one in &seen {
-        let mut entries: Vec<(i32, u64)> = one.tally.entries().map(|(i, n)| (T::key_of(i), n)).collect();
-        entries.sort_unstable();
-        bins = merged(&bins, &entries);
-    }
+    let totals = totals(T::ENTRIES, seen.iter().map(|s| &s.tally));
+    // From the most negative on; 0 and -0 share their key.
+    let rising = (T::ENTRIES / 2..T::ENTRIES).rev().chain(0..T::ENTRIES / 2);
+    let entries: Vec<(i32, u64)> = rising.filter(|i| totals[*i] > 0).map(|i| (T::key_of(i), totals[i])).collect();
+    let mut bins = merged(&entries, &[]);
     let not_finite = bins.iter().filter(|b| b.0.abs() >= T::NOT_FINITE).map(|b| b.1).sum();
     bins.retain(|b| b.0.abs() < T::NOT_FINITE);
     let mut parts: Vec<(usize, Central)> = seen.iter().flat_map(|s| s.parts.iter().copied()).collect();
@@ -294,10 +274,7 @@ fn count_wide<T: Wide>(shards: &Shards, tensor: &ShardTensor) -> Counted {
         bins,
         values: None,
         central: parts.iter().fold(Central::default(), |sum, part| sum.merged(&part.1)),
-        zeros: seen.iter().map(|s| s.zeros).sum(),
         not_finite,
-        min: seen.iter().fold(f64::INFINITY, |m, s| m.min(s.min)),
-        max: seen.iter().fold(f64::NEG_INFINITY, |m, s| m.max(s.max)),
     }
 }
 
@@ -326,7 +303,7 @@ fn collect_f32(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> V
     for (key, wanted) in keys {
         let entry = (key.unsigned_abs() as usize) | if *key < 0 { f32::ENTRIES / 2 } else { 0 };
         // 0 and -0 share their key.
-        for entry in [Some(entry), (*key == 0).then_some(f32::ENTRIES / 2)].into_iter().flatten() {
+        for entry in [(*key == 0).then_some(f32::ENTRIES / 2), Some(entry)].into_iter().flatten() {
             slots[entry] = LOOSE;
             if *wanted && entries.len() + 1 < usize::from(LOOSE) {
                 entries.push(entry);
@@ -337,25 +314,33 @@ fn collect_f32(shards: &Shards, tensor: &ShardTensor, keys: &[(i32, bool)]) -> V
     let new = || (Tally::new(entries.len() * FINE), Vec::<f32>::new());
     let seen = in_chunks(shards, tensor, new, |(tally, loose), _, bytes| {
         tally.expect(bytes.len() / 4);
+        let (counts, slots) = (tally.counts.as_mut_slice(), &slots[..f32::ENTRIES]);
         for word in bytes.as_chunks::<4>().0 {
             let bits = u32::from_le_bytes(*word);
             match slots[(bits >> 12) as usize % f32::ENTRIES] {
                 0 => {}
                 LOOSE => loose.push(f32::from_bits(bits)),
-                slot => tally.counts[(usize::from(slot) - 1) * FINE + bits as usize % FINE] += 1,
+                slot => counts[(usize::from(slot) - 1) * FINE + bits as usize % FINE] += 1,
             }
         }
     });
-    let mut values = Vec::new();
-    for (tally, loose) in seen {
-        let bits = |i: usize| (entries[i / FINE] << 12 | i % FINE) as u32;
-        let mut pairs: Vec<(f64, u64)> =
-            tally.entries().map(|(i, n)| (f64::from(f32::from_bits(bits(i))) + 0.0, n)).collect();
-        pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        let loose = counted(loose.into_iter().map(f64::from).collect());
-        values = merged(&values, &merged(&pairs, &loose));
-    }
-    values
+    // In rising order, as the keys are: the magnitudes of negative numbers fall.
+    let of_slot = |(slot, entry): (usize, &usize)| {
+        let falls = *entry >= f32::ENTRIES / 2;
+        let mut pairs = Vec::new();
+        for i in 0..FINE {
+            let low = if falls { FINE - 1 - i } else { i };
+            let count: u64 = seen.iter().map(|s| s.0.total(slot * FINE + low)).sum();
+            if count > 0 {
+                let bits = ((entry << (23 - KEPT)) | low) as u32;
+                pairs.push((f64::from(f32::from_bits(bits)) + 0.0, count));
+            }
+        }
+        pairs
+    };
+    let pairs: Vec<(f64, u64)> = entries.par_iter().enumerate().flat_map_iter(of_slot).collect();
+    let loose = seen.into_iter().flat_map(|s| s.1).map(f64::from).collect();
+    merged(&pairs, &counted(loose))
 }
 
 /// Elements are kept one by one, and equal ones put together from time to time.

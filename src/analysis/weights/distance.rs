@@ -65,3 +65,53 @@ pub fn distances(shards: &Shards, matrices: &[(&ShardTensor, Fans)], key: Key, m
     all.par_sort_unstable_by(f32::total_cmp);
     Ok(Distances { sorted: all, every })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::array::Array;
+    use crate::interop::safetensors::{Tensors, write};
+
+    #[test]
+    fn distances_are_from_the_stated_draws() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("a.safetensors");
+        let mut values = Key::new(5).normal::<f32>(&[100 * 100]).into_raw_vec_and_offset().0;
+        values[3] = f32::NAN;
+        let tensors = BTreeMap::from([
+            ("a".to_owned(), Array::from_slice(&[100, 100], &values)),
+            ("b".to_owned(), Array::from_slice(&[10, 20], &values[500..700])),
+        ]);
+        write(&path, &Tensors { tensors, metadata: BTreeMap::new() }).expect("written");
+        let shards = Shards::open(&[path]).expect("opens");
+        let matrices: Vec<_> = shards
+            .tensors()
+            .iter()
+            .map(|t| (t, Fans { inputs: t.dims[1], outputs: t.dims[0], inputs_first: false }))
+            .collect();
+        assert_eq!(matrices[0].0.name, "a");
+        let blocks = |value: &[f32], i: u32, bound: f64, every: usize| -> Vec<f32> {
+            let key = Key::new(9).fold_in(i);
+            let each = value.chunks(BLOCK).enumerate().step_by(every);
+            each.flat_map(|(j, w)| {
+                let start = key.fold_in(j as u32).uniform::<f32>(&[w.len()], -bound as f32, bound as f32);
+                w.iter().zip(start).map(|(w, s)| (w - s).abs()).filter(|d| d.is_finite()).collect::<Vec<_>>()
+            })
+            .collect()
+        };
+        for (most, every, count) in [(usize::MAX, 1, 10_199), (10_200, 1, 10_199), (6_000, 2, 4095 + 1808 + 200)] {
+            let found = distances(&shards, &matrices, Key::new(9), most).expect("distances");
+            let mut want = blocks(&values, 0, (6.0f64 / 200.0).sqrt(), every);
+            want.extend(blocks(&values[500..700], 1, (6.0f64 / 30.0).sqrt(), every));
+            want.sort_by(f32::total_cmp);
+            assert_eq!((found.every, found.sorted.len()), (every, count));
+            assert_eq!(found.sorted, want);
+            assert_eq!(found.quantile(1.0), f64::from(want[count - 1]));
+            assert!((found.mean() - want.iter().map(|d| f64::from(*d)).sum::<f64>() / count as f64).abs() < 1e-9);
+        }
+        let none = distances(&shards, &[], Key::new(9), 5).expect("nothing");
+        assert!(none.mean().is_nan() && none.quantile(0.5).is_nan());
+    }
+}

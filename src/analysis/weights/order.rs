@@ -203,7 +203,9 @@ impl Known {
     /// Whose values these questions need.
     pub(super) fn needs(&self, questions: &Questions) -> Needs {
         let (signed, absolute) = (Order::new(&self.bins, Vec::new()), Order::new(&folded(&self.bins), Vec::new()));
-        let mut keys: BTreeSet<i32> = questions.edges.iter().map(|x| key(*x)).collect();
+        // Zeros, the smallest and the largest are always asked for.
+        let ends = [0, signed.bin_at(0).0, signed.bin_at(signed.total.saturating_sub(1)).0];
+        let mut keys: BTreeSet<i32> = questions.edges.iter().map(|x| key(*x)).chain(ends).collect();
         let mut magnitudes: BTreeSet<i32> = questions.thresholds.iter().map(|x| key(*x)).collect();
         for percent in &questions.percents {
             let (low, high, _) = ranks(signed.total, *percent);
@@ -239,6 +241,12 @@ pub(super) struct Needs {
 }
 
 impl Needs {
+    /// Those of sorted values that are needed.
+    pub(super) fn among(&self, values: &[(f64, u64)]) -> Vec<(f64, u64)> {
+        let runs = values.chunk_by(|a, b| key(a.0) == key(b.0));
+        runs.filter(|run| self.has(key(run[0].0))).flatten().copied().collect()
+    }
+
     /// Whether the values of a bin are needed.
     pub(super) fn has(&self, key: i32) -> bool {
         key.abs() >= self.cutoff || self.keys.contains(&key)

@@ -5,11 +5,13 @@ use ndarray::{Array1, Array2, ArrayView2};
 use super::role::Fans;
 use crate::analysis::svd::singular_values;
 use crate::error::{Error, Result};
-use crate::interop::safetensors::{ShardTensor, Shards, to_f32};
+use crate::interop::safetensors::{ShardTensor, Shards, to_f32, to_f64};
 use crate::random::Key;
 
 /// Up to this many rows or columns (the fewer) all singular values are computed for the largest.
 const SMALL: usize = 256;
+/// Elements that are converted at a time.
+const BLOCK: usize = 1 << 16;
 /// Steps of the iteration at most.
 const STEPS: usize = 100;
 /// Relative change of the estimate at which it ends.
@@ -17,11 +19,39 @@ const TOLERANCE: f64 = 1e-7;
 
 /// The matrix of a linear map or convolution, `(outputs, inputs)` or as it is stored, in f32.
 ///
-/// **Errors** when an element is not finite, or the tensor is no matrix.
+/// **Errors** when an element is not finite in f32, or the tensor is no matrix.
 pub fn matrix(shards: &Shards, tensor: &ShardTensor, fans: &Fans) -> Result<Array2<f32>> {
     let mut values = Vec::with_capacity(tensor.len());
     to_f32(tensor.dtype, shards.bytes(tensor), &mut values)?;
     shards.release(tensor);
+    shaped(values, tensor, fans)
+}
+
+/// |W|_F^2 / |W|_2^2 of such a matrix, whose largest magnitude is `largest_magnitude`; `None` for zeros. It is computed of
+/// W over a power of two near that, so that no square overflows or vanishes.
+///
+/// **Errors** as [`matrix`] and [`largest`].
+pub fn stable_rank(shards: &Shards, tensor: &ShardTensor, fans: &Fans, largest_magnitude: f64) -> Result<Option<f64>> {
+    if largest_magnitude == 0.0 {
+        return Ok(None);
+    }
+    // A power of two, so that f32 values keep their bits.
+    let scale = largest_magnitude.log2().floor().exp2();
+    let mut values = Vec::with_capacity(tensor.len());
+    let (bytes, size) = (shards.bytes(tensor), tensor.byte_len() / tensor.len().max(1));
+    let mut block = Vec::with_capacity(BLOCK);
+    for bytes in bytes.chunks(BLOCK * size) {
+        block.clear();
+        to_f64(tensor.dtype, bytes, &mut block)?;
+        values.extend(block.iter().map(|v| (v / scale) as f32));
+    }
+    shards.release(tensor);
+    let squares: f64 = values.iter().map(|v| f64::from(*v).powi(2)).sum();
+    let norm = largest(shaped(values, tensor, fans)?.view())?;
+    Ok((norm > 0.0).then(|| squares / (norm * norm)))
+}
+
+fn shaped(values: Vec<f32>, tensor: &ShardTensor, fans: &Fans) -> Result<Array2<f32>> {
     if values.iter().any(|v| !v.is_finite()) {
         return Err(Error::tensor(&tensor.name, "holds numbers that are not finite, so it has no singular values"));
     }

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use super::central::Central;
 use super::count::{Counted, collect, count};
-use super::order::{Known, Needs, Order, Questions, end, key};
-use super::rank::{largest, matrix};
+use super::order::{Known, Needs, Order, Questions, end};
+use super::rank::stable_rank;
 use super::role::{Fans, Placed, Role, RoleRules};
 use super::xavier::Xavier;
 use crate::error::Result;
@@ -34,8 +34,8 @@ pub struct Wanted {
     pub curve: Vec<f64>,
     /// Percentiles for all matrices together.
     pub fine_percents: Vec<f64>,
-    /// Histogram bins over all matrices together, of equal width: between the largest magnitude and its opposite, or without
-    /// the last millionth of the weights, where these are more than twice as large as the others.
+    /// Histogram bins over all matrices together, of equal width, symmetric about 0. The last millionth of the weights is left
+    /// out where it is more than twice as large as the others.
     pub bins: usize,
 }
 
@@ -140,10 +140,8 @@ pub struct Survey {
 struct Pool {
     known: Known,
     tensors: usize,
-    zeros: u64,
     not_finite: u64,
     central: Central,
-    range: Option<(f64, f64)>,
     xavier: Xavier,
     above_xavier: u64,
     ranks: Vec<f64>,
@@ -156,11 +154,8 @@ impl Pool {
             self.known.add_values(values);
         }
         self.tensors += 1;
-        self.zeros += found.zeros;
         self.not_finite += found.not_finite;
         self.central = self.central.merged(&found.central);
-        let (low, high) = self.range.unwrap_or((f64::INFINITY, f64::NEG_INFINITY));
-        self.range = Some((low.min(found.min), high.max(found.max)));
         if let Some(fans) = fans {
             self.xavier.add(found.central.count, fans.xavier_max());
         }
@@ -173,14 +168,18 @@ impl Pool {
         Questions { percents: wanted.percents.clone(), thresholds: wanted.thresholds.clone(), edges: Vec::new(), tail }
     }
 
-    /// How far from 0 the histogram goes: to the largest magnitude, or, where that is more than twice as far, to the one that
-    /// all but a millionth of the weights stay below (two digits), and somewhat beyond Xavier's.
+    /// How far from 0 the histogram goes, in two digits: beyond the largest magnitude, or, where that is more than twice as
+    /// far, beyond those of all but a millionth of the weights, and of Xavier's.
     fn span(&self) -> f64 {
-        let largest = self.range.map_or(0.0, |r| r.1.max(-r.0));
-        let most = end(self.known.orders().1.bin_at((self.central.count as f64 * (1.0 - 1e-6)) as u64).0);
-        let digit = 10f64.powf(most.log10().floor() - 1.0);
-        let near = ((most / digit).ceil() * digit).max(1.2 * self.xavier.max());
-        if largest > 2.0 * near { near } else { largest }
+        let absolute = self.known.orders().1;
+        let up = |rank: u64| {
+            let magnitude = end(absolute.bin_at(rank).0);
+            let digit = 10f64.powf(magnitude.log10().floor() - 1.0);
+            (magnitude / digit).ceil() * digit
+        };
+        let last = absolute.total().saturating_sub(1);
+        let near = up((last as f64 * (1.0 - 1e-6)) as u64).max(1.2 * self.xavier.max());
+        if up(last) > 2.0 * near { near } else { up(last) }
     }
 
     fn summary(&self, questions: &Questions, (signed, absolute): &(Order, Order)) -> Summary {
@@ -190,10 +189,10 @@ impl Pool {
         Summary {
             tensors: self.tensors,
             count: self.central.count,
-            zeros: self.zeros,
+            zeros: signed.count(0.0, true) - signed.count(0.0, false),
             not_finite: self.not_finite,
             central: self.central,
-            range: self.range.filter(|r| r.0 <= r.1).unwrap_or((f64::NAN, f64::NAN)),
+            range: (signed.at(0), signed.at(signed.total().saturating_sub(1))),
             percentiles: questions.percents.iter().map(|p| signed.percentile(*p)).collect(),
             magnitudes: questions.percents.iter().map(|p| absolute.percentile(*p)).collect(),
             above: questions.thresholds.iter().map(above).collect(),
@@ -261,8 +260,7 @@ pub fn survey(
         let mut pool = Pool::default();
         pool.add(&found, placed.fans);
         if let Some(fans) = placed.fans.filter(|_| tensor.len() <= wanted.stable_rank && found.not_finite == 0) {
-            let norm = largest(matrix(shards, tensor, &fans)?.view())?;
-            pool.ranks.extend((norm > 0.0).then(|| found.central.squares() / (norm * norm)));
+            pool.ranks.extend(stable_rank(shards, tensor, &fans, found.largest_magnitude())?);
         }
         let counted = placed.fans.is_some() && counts(&placed.role);
         let role = roles.entry(placed.role.clone()).or_default();
@@ -306,15 +304,18 @@ pub fn survey(
         let mut needs = vec![&own, &role.1];
         needs.extend(half.counted.then_some(&all_needs));
         let values = collect(shards, half.tensor, half.pool.known.bins(), &needs);
-        let of =
-            |needs: &Needs| -> Vec<(f64, u64)> { values.iter().copied().filter(|v| needs.has(key(v.0))).collect() };
-        half.pool.known.add_values(&of(&own));
-        if let Some(pool) = roles.get_mut(&half.placed.role) {
-            pool.known.add_values(&of(&role.1));
-        }
-        if half.counted {
-            all.known.add_values(&of(&all_needs));
-        }
+        let add = |known: &mut Known, needs: &Needs| known.add_values(&needs.among(&values));
+        let role_pool = roles.get_mut(&half.placed.role);
+        let to_all = half.counted.then_some(&mut all.known);
+        rayon::join(
+            || add(&mut half.pool.known, &own),
+            || {
+                rayon::join(
+                    || role_pool.into_iter().for_each(|pool| add(&mut pool.known, &role.1)),
+                    || to_all.into_iter().for_each(|known| add(known, &all_needs)),
+                )
+            },
+        );
         finish(half, wanted, &mut roles, &mut all);
         step(&half.tensor.name);
     }

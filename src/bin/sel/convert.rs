@@ -127,17 +127,17 @@ pub fn run(arguments: &Invert) -> Result<()> {
     Ok(())
 }
 
-/// Whether `model` was made by `sel invert`.
-pub fn is_inverted(model: &Path) -> bool {
-    let opened = Shards::open(&[model.to_owned()]);
-    opened.is_ok_and(|s| matches!(Conversion::of(model, &s.files()[0].metadata), Ok(Some(_)) | Err(_)))
+/// `model`, if `sel invert` made it.
+pub fn inverted(model: &Path) -> Option<Shards> {
+    let shards = Shards::open(&[model.to_owned()]).ok()?;
+    let ours = matches!(Conversion::of(model, &shards.files()[0].metadata), Ok(Some(_)) | Err(_));
+    ours.then_some(shards)
 }
 
 /// Folds what `sel invert` made.
-pub fn fold_inverted(model: &Path, out: &Path, device: &Device) -> Result<()> {
-    let shards = Shards::open(&[model.to_owned()])?;
+pub fn fold_inverted(shards: &Shards, out: &Path, device: &Device) -> Result<()> {
     let total = shards.tensors().iter().map(ShardTensor::byte_len).sum();
-    let report = watched("fold", total, |job| fold(&shards, out, device, job))?;
+    let report = watched("fold", total, |job| fold(shards, out, device, job))?;
     say(&format!("{} layers folded ({} weights), {} tensors copied", report.layers, report.weights, report.copied));
     report.files.iter().for_each(|file| say(&format!("Written to {}", file.display())));
     Ok(())

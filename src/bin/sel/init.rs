@@ -28,6 +28,10 @@ pub fn starting_from(init: &Pretrained, mut config: LanguageConfig) -> Result<La
         return Err(Error::argument("--tokenizer", config.tokenizer, reason));
     }
     let (network, asked) = (&init.origin.transformer, &mut config.transformer);
+    if asked.tied && !network.tied {
+        let reason = "the weights of --init have a head of their own: leave the option out";
+        return Err(Error::argument("--tied", true, reason));
+    }
     (asked.tied, asked.hidden) = (network.tied, network.hidden);
     for (name, of_file, asked) in [
         ("--width", network.width, asked.width),

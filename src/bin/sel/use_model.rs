@@ -13,7 +13,7 @@ use sinexp::random::Key;
 use sinexp::runtime::{Buffer, Device};
 use sinexp::train::language::{Folded, Generator, Sampling, loss_program};
 
-use crate::convert::{fold_inverted, is_inverted};
+use crate::convert::{fold_inverted, inverted};
 
 /// Measures the mean loss over the validation split, in nats per token.
 #[derive(Args, Debug)]
@@ -158,8 +158,8 @@ pub fn generate(arguments: &Generate) -> Result<()> {
 
 pub fn fold(arguments: &Fold) -> Result<()> {
     let device = Device::open(&arguments.device)?;
-    if is_inverted(&arguments.model) {
-        return fold_inverted(&arguments.model, &arguments.out, &device);
+    if let Some(shards) = inverted(&arguments.model) {
+        return fold_inverted(&shards, &arguments.out, &device);
     }
     let model = Folded::open(&device, &arguments.model)?;
     model.write(&arguments.out)?;

@@ -15,7 +15,7 @@ use super::dataset::{DESCRIPTION, Description, FORMAT, Part, TRAIN, VALIDATION};
 use super::{Corpus, Dataset, Piece, TokenType, Tokenizer};
 use crate::data::datasets;
 use crate::error::{Error, Result};
-use crate::files::{ensure_writable_folder, reason, write_atomically, write_bytes};
+use crate::files::{ensure_writable_folder, hex, reason, write_atomically, write_bytes};
 
 /// Largest and smallest size of a piece, and into how many a small corpus is cut at least.
 const PIECE: u64 = 64 << 10;
@@ -100,12 +100,8 @@ impl Reading {
     }
 
     fn survey(self) -> Survey {
-        Survey { documents: self.documents, bytes: self.bytes, sha256: hex(self.digest) }
+        Survey { documents: self.documents, bytes: self.bytes, sha256: hex(&self.digest.finalize()) }
     }
-}
-
-fn hex(digest: Sha256) -> String {
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn survey(corpus: &Corpus) -> Result<Survey> {
@@ -124,7 +120,7 @@ fn survey(corpus: &Corpus) -> Result<Survey> {
 /// Name of the folder for these tokens: another for everything that they depend on.
 fn key(corpus: &Corpus, survey: &Survey, tokenizer: Tokenizer) -> String {
     let parts = format!("{FORMAT}\0{}\0{}\0{tokenizer}", corpus.name(), survey.sha256);
-    format!("{tokenizer}-{}", &hex(Sha256::new_with_prefix(parts))[..16])
+    format!("{tokenizer}-{}", &hex(&Sha256::digest(parts))[..16])
 }
 
 fn write(
@@ -242,7 +238,7 @@ impl<'a> Output<'a> {
     }
 
     fn finish(self) -> Part {
-        Part { sha256: hex(self.digest), ..self.part }
+        Part { sha256: hex(&self.digest.finalize()), ..self.part }
     }
 }
 

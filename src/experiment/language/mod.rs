@@ -15,7 +15,7 @@ mod variant;
 
 pub use arguments::{DataArguments, LanguageArguments, LanguageSizes};
 pub use grid::{Cell, Cells, Grid, GridArguments};
-pub use opened::{OpenedRun, effective_weights};
+pub use opened::OpenedRun;
 pub use profile::ProfileArguments;
 pub use runs::{LanguageOutcome, LanguageRuns};
 pub use transform::SelArguments;

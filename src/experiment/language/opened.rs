@@ -2,13 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::array::Array;
 use crate::error::{Error, Result};
-use crate::nn::language_model::{LanguageModel, Weights};
+use crate::nn::language_model::Weights;
 use crate::nn::sel::Sel;
 use crate::random::Key;
-use crate::runtime::Device;
-use crate::train::language::{Checkpoint, LanguageConfig, Metrics, Projection, checkpoint, effective_program, metrics};
+use crate::train::language::{Checkpoint, LanguageConfig, Metrics, Projection, checkpoint, metrics};
 
 /// A folder of `sel train`, or one of a grid.
 #[derive(Clone, Debug)]
@@ -84,8 +82,14 @@ impl OpenedRun {
 
     /// The parameters that it started with: they follow from configuration and seed.
     ///
-    /// **Errors** when the parameterisation cannot start.
+    /// **Errors** when it started from given weights, which it does not hold, or the parameterisation cannot start.
     pub fn initial(&self) -> Result<Weights> {
+        if let Some(name) = &self.config.init {
+            let reason = format!(
+                "began with the weights {name} of --init, which it does not hold: give a run that began at its own start"
+            );
+            return Err(Error::file(&self.folder, reason));
+        }
         self.config.model().initial(self.config.start, Key::new(self.config.seed).fold_in(0))
     }
 
@@ -101,15 +105,4 @@ impl OpenedRun {
         };
         format!("width {}, depth {}, {projection}, seed {}", t.width, t.depth, self.config.seed)
     }
-}
-
-/// The weights that the model `model` uses, stacked, from its parameters.
-///
-/// **Errors** when a parameter is missing, and when the device fails.
-pub fn effective_weights(device: &Device, model: &LanguageModel, parameters: &Weights) -> Result<Weights> {
-    let program = device.compile(&effective_program(model)?)?;
-    let parameter = |name: &str| parameters.get(name).ok_or_else(|| Error::tensor(name, "is missing"));
-    let arguments: Vec<&Array> = program.inputs().map(|(name, _)| parameter(name)).collect::<Result<_>>()?;
-    let values = program.call(&arguments)?;
-    Ok(program.outputs().map(|(name, _)| name.to_owned()).zip(values).collect())
 }

@@ -165,11 +165,11 @@ impl Shards {
         release(&self.files[tensor.file].map, tensor.place.start + part.start, part.len());
     }
 
-    /// Says that a range of the tensor's bytes will be read soon.
-    pub fn read_ahead(&self, tensor: &ShardTensor, part: Range<usize>) {
-        // A kernel that does not take advice reads later.
+    /// Brings a range of the tensor's bytes into memory at once, which is faster than page by page.
+    pub fn load_part(&self, tensor: &ShardTensor, part: Range<usize>) {
+        // A kernel that cannot does it page by page.
         let map = &self.files[tensor.file].map;
-        let _ = map.advise_range(Advice::WillNeed, tensor.place.start + part.start, part.len());
+        let _ = map.advise_range(Advice::PopulateRead, tensor.place.start + part.start, part.len());
     }
 
     /// Adds the tensors of a file and returns its place among the files; a file that cannot be read is a problem.
@@ -187,6 +187,8 @@ impl Shards {
             }
         };
         let Header { tensors, data_start, metadata, tied, foreign } = header;
+        // Read from front to back as a rule, so far ahead. A kernel that does not take advice reads later.
+        let _ = map.advise(Advice::Sequential);
         let file = self.files.len();
         self.files.push(ShardFile { path: path.to_owned(), metadata, map, data_start: data_start as usize });
         for name in tensors.offset_keys() {

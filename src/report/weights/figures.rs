@@ -20,7 +20,7 @@ pub fn gap_figure(survey: &Survey, all: &Whole, wanted: &Wanted, note: &str) -> 
     let left_out = match all.edges.last() {
         Some(edge) if beyond > 0 => {
             let (edge, max) = (significant(*edge, 2), significant(all.summary.max_abs(), 3));
-            format!(" Beyond ±{edge} the histogram leaves out {beyond} weights, of up to {max}.")
+            format!(" The histogram leaves out {} beyond ±{edge}, of up to {max}.", weights(beyond))
         }
         _ => String::new(),
     };
@@ -31,6 +31,10 @@ pub fn gap_figure(survey: &Survey, all: &Whole, wanted: &Wanted, note: &str) -> 
         .panel(thresholds(all, wanted))
         .panel(growth_histogram(survey))
         .note(format!("{note}{left_out}"))
+}
+
+fn weights(count: u64) -> String {
+    if count == 1 { "1 weight".into() } else { format!("{count} weights") }
 }
 
 fn line(points: Vec<(f64, f64)>, style: LineStyle, label: &str) -> Mark {
@@ -165,7 +169,7 @@ pub fn tail_figure(survey: &Survey, all: &Whole, wanted: &Wanted, note: &str) ->
     let by_layer = Panel::new("growth of the max per layer", x, Axis::log("max |w| / Xavier max [×]"))
         .mark(Mark::Level { y: 1.0, style: LIMIT.with_width(1.2), label: None });
     let maxima: Vec<(f64, f64)> = matrices(survey).map(|r| (r.summary.xavier.max(), r.summary.max_abs())).collect();
-    let r = correlation(&maxima).map_or("not defined".to_owned(), |r| significant(r, 2));
+    let r = correlation(&maxima).map_or("not defined".to_owned(), |r| significant(r, 2).replace('-', "−"));
     let stds: Vec<(f64, f64)> = matrices(survey).map(|r| (r.summary.xavier.std(), r.summary.central.std())).collect();
     Figure::new(TEXT_WIDTH, 2)
         .aspect(0.6)
@@ -239,8 +243,8 @@ pub fn distance_figure(distances: &Distances, rate: f64, note: &str) -> Figure {
     let end = if far { most } else { largest };
     let left_out = match far {
         true => format!(
-            " The histogram leaves out {} weights beyond {}.",
-            count - sorted.partition_point(|d| f64::from(*d) <= end),
+            " The histogram leaves out {} beyond {}.",
+            weights((count - sorted.partition_point(|d| f64::from(*d) <= end)) as u64),
             significant(end, 2)
         ),
         false => String::new(),

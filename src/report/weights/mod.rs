@@ -2,6 +2,8 @@
 
 mod figures;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use figures::{distance_figure, gap_figure, tail_figure};
 pub use tables::{claims, histogram_table, role_table, singular_table, summary_table, tensor_table};

@@ -151,5 +151,5 @@ fn digest(step: &str, config: &str, tensors: &Weights) -> String {
         hash.update(format!("{name} {} {:?}\n", value.dtype().hlo_name(), value.dims()));
         hash.update(value.bytes());
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    files::hex(&hash.finalize())
 }

@@ -49,7 +49,7 @@ impl Folded {
     /// Computes the effective weights of a checkpoint.
     pub fn of_checkpoint(device: &Device, checkpoint: &Checkpoint) -> Result<Self> {
         let config = &checkpoint.config;
-        let weights = effective(device, &config.model(), &checkpoint.parameters)?;
+        let weights = effective_weights(device, &config.model(), &checkpoint.parameters)?;
         let origin = Origin {
             transformer: config.transformer.clone(),
             tokenizer: config.tokenizer.clone(),
@@ -63,7 +63,7 @@ impl Folded {
 
     /// Computes the effective weights of leaves that `sel invert` made.
     pub fn of_pretrained(device: &Device, pretrained: &Pretrained) -> Result<Self> {
-        let weights = effective(device, &pretrained.model(), &pretrained.parameters)?;
+        let weights = effective_weights(device, &pretrained.model(), &pretrained.parameters)?;
         Ok(Folded { origin: pretrained.origin.clone(), weights })
     }
 
@@ -107,9 +107,13 @@ impl Folded {
     }
 }
 
-fn effective(device: &Device, model: &LanguageModel, parameters: &Weights) -> Result<Weights> {
+/// The weights that the model `model` uses, stacked, from its parameters.
+///
+/// **Errors** when a parameter is missing, and when the device fails.
+pub fn effective_weights(device: &Device, model: &LanguageModel, parameters: &Weights) -> Result<Weights> {
     let program = device.compile(&effective_program(model)?)?;
-    let arguments: Vec<&Array> = program.inputs().filter_map(|(name, _)| parameters.get(name)).collect();
+    let parameter = |name: &str| parameters.get(name).ok_or_else(|| Error::tensor(name, "is missing"));
+    let arguments: Vec<&Array> = program.inputs().map(|(name, _)| parameter(name)).collect::<Result<_>>()?;
     let values = program.call(&arguments)?;
     Ok(program.outputs().map(|(name, _)| name.to_owned()).zip(values).collect())
 }

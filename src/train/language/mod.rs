@@ -27,7 +27,7 @@ mod step;
 
 pub use checkpoint::Checkpoint;
 pub use config::{LanguageConfig, Projection};
-pub use folded::{Folded, Origin};
+pub use folded::{Folded, Origin, effective_weights};
 pub use generate::{Generator, Sampling};
 pub use metrics::Metrics;
 pub use parts::{forward_program, gradients_program, update_program};

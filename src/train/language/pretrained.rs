@@ -10,6 +10,7 @@ use super::folded::{FORMAT, Origin};
 use crate::array::{Array, DType};
 use crate::convert::Conversion;
 use crate::error::{Error, Result};
+use crate::files::hex;
 use crate::interop::safetensors::Shards;
 use crate::nn::language_model::{LanguageModel, Weights};
 
@@ -57,7 +58,14 @@ impl Pretrained {
         let mut tensors = Weights::new();
         for tensor in shards.tensors() {
             let value = shards.array(&tensor.name)?;
-            tensors.insert(tensor.name.clone(), if value.dtype().is_float() { value.cast(DType::F32) } else { value });
+            let unfit = |reason: String| Error::file(path, format!("tensor `{}` {reason}", tensor.name));
+            if !value.dtype().is_float() {
+                return Err(unfit(format!("is {}, but weights are floating-point numbers", value.dtype())));
+            }
+            if value.to_f64_vec().iter().any(|x| !x.is_finite()) {
+                return Err(unfit("holds numbers that are not finite".into()));
+            }
+            tensors.insert(tensor.name.clone(), value.cast(DType::F32));
         }
         let model = pretrained.model();
         let mut digest = Sha256::new();
@@ -67,7 +75,7 @@ impl Pretrained {
             digest.update(value.bytes());
             pretrained.parameters.insert(parameter.name, value);
         }
-        let digest: String = digest.finalize().iter().take(6).map(|b| format!("{b:02x}")).collect();
+        let digest = hex(&digest.finalize()[..6]);
         pretrained.name = format!("{}, sha256 {digest}", path.file_name().unwrap_or_default().to_string_lossy());
         Ok(pretrained)
     }
