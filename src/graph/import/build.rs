@@ -73,9 +73,9 @@ impl Value {
     pub(super) fn of_type(ty: &Type, leaves: &mut impl Iterator<Item = Tensor>) -> std::result::Result<Value, String> {
         match ty {
             Type::Array(..) => leaves.next().map(Value::Tensor).ok_or_else(|| "too few values".into()),
-            Type::Tuple(parts) => {
-                Ok(Value::Tuple(Arc::new(parts.iter().map(|p| Value::of_type(p, leaves)).collect::<std::result::Result<_, _>>()?)))
-            }
+            Type::Tuple(parts) => Ok(Value::Tuple(Arc::new(
+                parts.iter().map(|p| Value::of_type(p, leaves)).collect::<std::result::Result<_, _>>()?,
+            ))),
             Type::Foreign(name) => Err(foreign(name)),
         }
     }
@@ -158,7 +158,10 @@ impl<'m, 'a> Builder<'m, 'a> {
         let parameters = computation.parameters()?;
         if parameters.len() != arguments.len() {
             let (n, got) = (parameters.len(), arguments.len());
-            return Err(wrong(computation.line, format!("`{}` takes {n} arguments, it is given {got}", computation.name)));
+            return Err(wrong(
+                computation.line,
+                format!("`{}` takes {n} arguments, it is given {got}", computation.name),
+            ));
         }
         self.open.push(index);
         let mut values: HashMap<&str, Value> = HashMap::with_capacity(computation.instructions.len());
@@ -211,7 +214,12 @@ impl<'m, 'a> Builder<'m, 'a> {
         Ok(value)
     }
 
-    fn value(&mut self, ins: &Instruction, operands: &[Value], arguments: &[Value]) -> std::result::Result<Value, Fault> {
+    fn value(
+        &mut self,
+        ins: &Instruction,
+        operands: &[Value],
+        arguments: &[Value],
+    ) -> std::result::Result<Value, Fault> {
         match ins.opcode {
             "parameter" => {
                 ins.only(&["parameter_replication"])?;
@@ -233,8 +241,10 @@ impl<'m, 'a> Builder<'m, 'a> {
             "bitcast" => {
                 let [Value::Tensor(x)] = operands else { return Err("takes one array".into()) };
                 let computation = self.open.last().map(|&c| &self.module.computations[c]);
-                let source = computation.and_then(|c| c.instructions.iter().find(|i| Some(&i.name) == ins.operands.first()));
-                let layout = source.and_then(|i| if let Type::Array(_, layout) = &i.ty { layout.as_deref() } else { None });
+                let source =
+                    computation.and_then(|c| c.instructions.iter().find(|i| Some(&i.name) == ins.operands.first()));
+                let layout =
+                    source.and_then(|i| if let Type::Array(_, layout) = &i.ty { layout.as_deref() } else { None });
                 return Ok(Value::Tensor(super::ops::bitcast(ins, x, layout)?));
             }
             "while" => return self.while_loop(ins, operands),

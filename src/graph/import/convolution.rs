@@ -89,7 +89,8 @@ pub(super) fn convolution(ins: &Instruction, x: &[Tensor], result: &Shape) -> Re
 
 /// Each space dimension (from the third) replaced by two: place in the kernel, place in the result.
 fn windows(x: Tensor, window: &[Window]) -> Result<Tensor, String> {
-    let edges = window.iter().map(|w| Some(Padding { low: w.low, high: w.high, interior: w.base_dilation.checked_sub(1)? }));
+    let edges =
+        window.iter().map(|w| Some(Padding { low: w.low, high: w.high, interior: w.base_dilation.checked_sub(1)? }));
     let edges: Option<Vec<Padding>> = edges.collect();
     let config = [&[Padding::default(); 2], &edges.ok_or("a dilation of 0")?[..]].concat();
     padded_size(x.dims(), &config)?;

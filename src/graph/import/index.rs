@@ -1,10 +1,13 @@
 //! Reading and writing at computed places: gather, scatter, dynamic slices.
 
+use super::super::function::Function;
 use super::super::op::*;
+use super::super::shape::Shape;
 use super::super::tensor::Tensor;
 use super::build::{Builder, Fault, apply, apply1};
 use super::ops::{Tensors, count};
 use super::parse::Instruction;
+use super::reduce::elementwise;
 use super::regions::combiner;
 use crate::array::DType;
 
@@ -80,11 +83,6 @@ impl Builder<'_, '_> {
         let [operand, indices, updates] = x else { return Err("only one array at a time is supported".into()) };
         let f = self.function(self.named(ins.need("to_apply")?)?)?;
         let second = f.inputs.len() == 2 && f.outputs.len() == 1 && f.outputs[0].key() == f.inputs[1].key();
-        let kind = match combiner(&f.inputs, &f.outputs) {
-            _ if second => ScatterKind::Set,
-            Some(Binary::Add) => ScatterKind::Add,
-            _ => return Err("only scatters that add or replace (`.at[].add`, `.at[].set`) are supported".into()),
-        };
         let dims = ScatterDims {
             update_window_dims: ins.dims_or_none("update_window_dims")?,
             inserted_window_dims: ins.dims_or_none("inserted_window_dims")?,
@@ -97,11 +95,51 @@ impl Builder<'_, '_> {
             return Err("update_window_dims do not ascend".into());
         }
         let indices = index_vectors(ins, indices)?;
+        let once = ins.attribute("unique_indices") == Some("true");
+        let (kind, updates) = match combiner(&f.inputs, &f.outputs) {
+            _ if second => (ScatterKind::Set, updates.clone()),
+            Some(Binary::Add) => (ScatterKind::Add, updates.clone()),
+            // Where no place is written twice, what is written is what the computation makes of the value read there.
+            _ if once && fits_scalars(&f, operand, updates) => {
+                let read = windows(operand, &indices, updates, &dims)?;
+                (ScatterKind::Set, elementwise(&f, &[read, updates.clone()])?.swap_remove(0))
+            }
+            _ => {
+                return Err("scatters that add or replace are supported (`.at[].add`, `.at[].set`); others where the \
+                            text says `unique_indices=true`"
+                    .into());
+            }
+        };
         if operand.dtype() == DType::Bool && kind == ScatterKind::Set && updates.dtype() == DType::Bool {
             let wide = vec![operand.convert(DType::I32), indices, updates.convert(DType::I32)];
             let y = apply1(Op::Scatter { kind, dims }, wide)?;
             return Ok(vec![y.ne(&y.zeros_like())]);
         }
-        Ok(apply(Op::Scatter { kind, dims }, vec![operand.clone(), indices, updates.clone()])?)
+        Ok(apply(Op::Scatter { kind, dims }, vec![operand.clone(), indices, updates])?)
     }
+}
+
+fn fits_scalars(f: &Function, operand: &Tensor, updates: &Tensor) -> bool {
+    let types: Vec<Shape> = f.input_shapes();
+    types == [operand, updates].map(|t| t.shape().with_dims(&[])) && f.output_shapes() == types[..1]
+}
+
+/// What stands where a scatter writes, in the shape of its updates.
+fn windows(operand: &Tensor, indices: &Tensor, updates: &Tensor, d: &ScatterDims) -> Result<Tensor, String> {
+    // The scatter itself says whether its numbers fit.
+    let op = Op::Scatter { kind: ScatterKind::Set, dims: d.clone() };
+    apply(op, vec![operand.clone(), indices.clone(), updates.clone()])?;
+    let gone = [&d.inserted_window_dims[..], &d.operand_batching_dims].concat();
+    let mut window = d.update_window_dims.iter();
+    let sizes = (0..operand.rank())
+        .map(|i| if gone.contains(&i) { 1 } else { window.next().map_or(1, |&w| updates.dims()[w]) })
+        .collect();
+    let dims = GatherDims {
+        offset_dims: d.update_window_dims.clone(),
+        collapsed_slice_dims: d.inserted_window_dims.clone(),
+        operand_batching_dims: d.operand_batching_dims.clone(),
+        start_indices_batching_dims: d.scatter_indices_batching_dims.clone(),
+        start_index_map: d.scatter_dims_to_operand_dims.clone(),
+    };
+    apply1(Op::Gather { dims, slice_sizes: sizes }, vec![operand.clone(), indices.clone()])
 }

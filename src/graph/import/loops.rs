@@ -44,7 +44,11 @@ impl Builder<'_, '_> {
         let cond = self.function(self.named(ins.need("condition")?)?)?;
         let body = self.function(self.named(ins.need("body")?)?)?;
         let state: Vec<Shape> = init.iter().map(|t| t.shape().clone()).collect();
-        if init.is_empty() || cond.input_shapes() != state || body.input_shapes() != state || body.output_shapes() != state {
+        if init.is_empty()
+            || cond.input_shapes() != state
+            || body.input_shapes() != state
+            || body.output_shapes() != state
+        {
             return Err(format!("its state is {state:?}, its condition {cond:?}, its body {body:?}").into());
         }
         if cond.output_shapes() != [Shape::new(DType::Bool, &[])] {
@@ -135,7 +139,11 @@ impl Builder<'_, '_> {
             let f = self.function(self.named(name)?)?;
             let fits = f.inputs.len() == at.len() && f.inputs.iter().zip(at).all(|(x, &i)| x.shape() == all[i].shape());
             if !fits {
-                return Err(format!("the branch `{}` is {f:?}, which does not fit its operand", super::lex::short(name)).into());
+                return Err(format!(
+                    "the branch `{}` is {f:?}, which does not fit its operand",
+                    super::lex::short(name)
+                )
+                .into());
             }
             let inputs: Vec<Tensor> = all.iter().map(|t| t.placeholder("argument")).collect();
             let pairs: Vec<_> = f.inputs.iter().cloned().zip(at.iter().map(|&i| inputs[i].clone())).collect();
@@ -244,7 +252,7 @@ fn integer(dtype: DType, value: i64) -> Tensor {
 
 fn roles(init: &[Tensor], body: &Function, length: usize, counters: &Counters, steps: &mut usize) -> Vec<Role> {
     let nodes = topological(&body.outputs);
-    let mut users: HashMap<(u64, usize), Vec<(&Arc<Node>, usize)>> = HashMap::new();
+    let mut users: HashMap<(u64, usize), Vec<User>> = HashMap::new();
     for node in &nodes {
         for (i, t) in node.operands.iter().enumerate() {
             users.entry(t.key()).or_default().push((node, i));
@@ -256,8 +264,7 @@ fn roles(init: &[Tensor], body: &Function, length: usize, counters: &Counters, s
     for (&i, &(start, _)) in counters {
         known.insert(body.inputs[i].key(), start);
     }
-    let moves: Vec<Move> =
-        counters.iter().map(|(&i, &(start, step))| (body.inputs[i].key(), start, step)).collect();
+    let moves: Vec<Move> = counters.iter().map(|(&i, &(start, step))| (body.inputs[i].key(), start, step)).collect();
     let no_users = Vec::new();
     let of = |t: &Tensor| users.get(&t.key()).unwrap_or(&no_users);
     let mut way = |index: &Tensor| direction(index, length, &moves, &known, steps);
@@ -272,11 +279,13 @@ fn roles(init: &[Tensor], body: &Function, length: usize, counters: &Counters, s
             let mut slices: Vec<Tensor> = Vec::new();
             let all = rows && results.get(&input.key()) == Some(&1) && of(input).iter().all(|(node, at)| {
                 slices.extend(node.results());
-                let row = matches!(&node.op, Op::DynamicSlice { sizes } if sizes[0] == 1 && sizes[1..] == input.dims()[1..]);
-                row && *at == 0 && way(&node.operands[1]).is_some_and(|reversed| {
-                    ways.insert(reversed);
-                    true
-                })
+                let row =
+                    matches!(&node.op, Op::DynamicSlice { sizes } if sizes[0] == 1 && sizes[1..] == input.dims()[1..]);
+                row && *at == 0
+                    && way(&node.operands[1]).is_some_and(|reversed| {
+                        ways.insert(reversed);
+                        true
+                    })
             });
             if all && ways.len() == 1 && !slices.is_empty() {
                 return Role::Input { reversed: ways.contains(&true), slices };
@@ -302,6 +311,8 @@ fn roles(init: &[Tensor], body: &Function, length: usize, counters: &Counters, s
     (0..init.len()).map(role).collect()
 }
 
+/// A node, and which of its operands a tensor is.
+type User<'n> = (&'n Arc<Node>, usize);
 /// A counter with its start and step.
 type Move = ((u64, usize), i64, i64);
 

@@ -13,6 +13,7 @@ mod attributes;
 mod build;
 mod convolution;
 mod index;
+mod known;
 mod lex;
 mod literal;
 mod loops;
@@ -71,8 +72,9 @@ impl Imported {
         let module = parse::module(text)?;
         for computation in &module.computations {
             for ins in &computation.instructions {
-                ops::known(ins)
-                    .map_err(|e| wrong(ins.line, format!("{} `{}`: {e}", lex::short(ins.opcode), lex::short(ins.name))))?;
+                known::known(ins).map_err(|e| {
+                    wrong(ins.line, format!("{} `{}`: {e}", lex::short(ins.opcode), lex::short(ins.name)))
+                })?;
             }
         }
         if let Some((name, value)) = module.attributes.iter().find(|(n, v)| *n == "num_partitions" && *v != "1") {
@@ -84,7 +86,8 @@ impl Imported {
         let root = &entry.instructions[entry.root].ty;
         let leaves = result.leaves();
         let single = matches!(root, Type::Array(..));
-        let named = |(i, t): (usize, &Tensor)| (if single { "output".into() } else { format!("output.{i}") }, t.clone());
+        let named =
+            |(i, t): (usize, &Tensor)| (if single { "output".into() } else { format!("output.{i}") }, t.clone());
         let outputs: Vec<(String, Tensor)> = leaves.iter().enumerate().map(named).collect();
         let aliases = aliases(&module, root).map_err(|e| wrong(1, format!("input_output_alias: {e}")))?;
         for &(o, i) in &aliases {

@@ -4,89 +4,19 @@ use super::super::op::*;
 use super::super::shape::Shape;
 use super::super::tensor::Tensor;
 use super::build::{apply, apply1};
+use super::known::known;
 use super::parse::{Instruction, Type};
 use super::{convolution, index};
 use crate::array::{Array, DType};
 
 pub(super) type Tensors = Result<Vec<Tensor>, String>;
 
-const BINARY: [Binary; 15] = {
+pub(super) const BINARY: [Binary; 15] = {
     use Binary::*;
     [Add, Sub, Mul, Div, Max, Min, Pow, Rem, Atan2, And, Or, Xor, ShiftLeft, ShiftRightLogical, ShiftRightArithmetic]
 };
 const DIRECTIONS: [Direction; 6] =
     [Direction::Eq, Direction::Ne, Direction::Lt, Direction::Le, Direction::Gt, Direction::Ge];
-
-/// Operations that [`simple`] and the builder know, besides those of [`Unary`] and [`Binary`].
-const KNOWN: [&str; 39] = [
-    "all-reduce",
-    "bitcast",
-    "bitcast-convert",
-    "broadcast",
-    "call",
-    "clamp",
-    "compare",
-    "concatenate",
-    "conditional",
-    "constant",
-    "convert",
-    "convolution",
-    "copy",
-    "dot",
-    "dynamic-slice",
-    "dynamic-update-slice",
-    "fusion",
-    "gather",
-    "get-tuple-element",
-    "iota",
-    "map",
-    "opt-barrier",
-    "pad",
-    "parameter",
-    "reduce",
-    "reduce-precision",
-    "reduce-window",
-    "reshape",
-    "reverse",
-    "rng-bit-generator",
-    "round-nearest-afz",
-    "scatter",
-    "select",
-    "slice",
-    "sort",
-    "topk",
-    "transpose",
-    "tuple",
-    "while",
-];
-
-/// **Errors** for an operation that no part of the import knows, naming it.
-pub(super) fn known(ins: &Instruction) -> Result<(), String> {
-    let op = ins.opcode;
-    if op == "custom-call" {
-        let target = ins.attribute("custom_call_target").unwrap_or("?");
-        return Err(format!(
-            "it calls `{}`, a function of the platform that wrote the text: nothing is known of it here, least of all its \
-             derivative; write the function without it",
-            super::lex::short(target)
-        ));
-    }
-    let found = KNOWN.contains(&op)
-        || Unary::ALL.iter().any(|u| u.hlo_name() == op)
-        || BINARY.iter().any(|b| b.hlo_name() == op);
-    let hint = match op {
-        _ if found => return Ok(()),
-        "fft" | "complex" | "real" | "imag" => "the graph has no complex numbers",
-        "select-and-scatter" => "it is the derivative of max pooling: take the text of the function, not of its gradient",
-        "rng" => "random numbers that differ from run to run; use keys (jax.random)",
-        "cholesky" | "triangular-solve" => "the graph has no linear solvers",
-        "partition-id" | "replica-id" | "all-gather" | "all-to-all" | "collective-permute" | "reduce-scatter" => {
-            "lower the function for one device"
-        }
-        _ => "write the function without it",
-    };
-    Err(format!("the graph has no such operation; {hint}"))
-}
 
 /// One instruction applied to arrays.
 pub(super) fn simple(ins: &Instruction, x: &[Tensor]) -> Tensors {
@@ -304,7 +234,9 @@ fn reduce_precision(ins: &Instruction, x: &[Tensor]) -> Tensors {
         _ => (11, 52),
     };
     if exponent < own.0 || mantissa < own.1 {
-        return Err(format!("rounding to {exponent} + {mantissa} bits is not supported: convert to a type of that size"));
+        return Err(format!(
+            "rounding to {exponent} + {mantissa} bits is not supported: convert to a type of that size"
+        ));
     }
     Ok(x.to_vec())
 }

@@ -294,7 +294,7 @@ pub(super) fn read_type(lex: &mut Lexer, depth: usize) -> Result<Type, String> {
             break;
         }
     }
-    let layout = if lex.eat('{') { layout(lex.enclosed()?, dims.len()) } else { None };
+    let layout = if has_layout(*lex) && lex.eat('{') { layout(lex.enclosed()?, dims.len()) } else { None };
     let Some(dtype) = DType::ALL.into_iter().find(|d| d.hlo_name() == name) else {
         return Ok(Type::Foreign(short(name)));
     };
@@ -304,6 +304,18 @@ pub(super) fn read_type(lex: &mut Lexer, depth: usize) -> Result<Type, String> {
         return Err(format!("{name}{dims:?} is larger than any memory"));
     }
     Ok(Type::Array(Shape::new(dtype, &dims), layout))
+}
+
+/// Whether a layout comes next, not the body of a computation whose result the type was.
+fn has_layout(mut ahead: Lexer) -> bool {
+    if !ahead.eat('{') {
+        return false;
+    }
+    match ahead.next() {
+        Token::Mark('}' | ':') => true,
+        Token::Word(w) => w.bytes().all(|b| b.is_ascii_digit()) && matches!(ahead.next(), Token::Mark(',' | '}' | ':')),
+        _ => false,
+    }
 }
 
 /// Minor to major, before a colon; None when it is not a permutation.

@@ -4,9 +4,9 @@
 //! pair by pair in order, which a reduction's associativity allows: products, `logaddexp`, pairs of values. Such a tree
 //! takes log2(n) applications and has every derivative.
 
+use super::super::build::concatenate;
 use super::super::function::Function;
 use super::super::op::*;
-use super::super::build::concatenate;
 use super::super::tensor::Tensor;
 use super::build::{Builder, Fault, apply1};
 use super::ops::{binary, count, is_neutral, padded_size};
@@ -21,7 +21,8 @@ impl Builder<'_, '_> {
     /// The computation of `to_apply`, on scalars of these arrays' types.
     fn scalar_function(&mut self, ins: &Instruction, x: &[Tensor], results: usize) -> Result<Function, Fault> {
         let f = self.function(self.named(ins.need("to_apply")?)?)?;
-        let fits = f.inputs.len() == x.len() && f.inputs.iter().zip(x).all(|(i, x)| i.rank() == 0 && i.dtype() == x.dtype());
+        let fits =
+            f.inputs.len() == x.len() && f.inputs.iter().zip(x).all(|(i, x)| i.rank() == 0 && i.dtype() == x.dtype());
         if !fits || f.outputs.len() != results || f.outputs.iter().any(|y| y.rank() != 0) {
             return Err(format!("its computation is {f:?}, which does not fit its operands").into());
         }
@@ -78,7 +79,8 @@ impl Builder<'_, '_> {
         }
         let mut config = Vec::new();
         for w in &window {
-            let product = [w.size, w.stride, w.base_dilation, w.window_dilation].iter().fold(1u128, |p, n| p * *n as u128);
+            let product =
+                [w.size, w.stride, w.base_dilation, w.window_dilation].iter().fold(1u128, |p, n| p * *n as u128);
             if product == 0 || product > super::parse::MAX_BYTES {
                 return Err(format!("the window {w:?}").into());
             }
@@ -150,7 +152,7 @@ fn counts(t: &Tensor, dim: usize) -> bool {
 }
 
 /// `f` on each element of arrays of one shape.
-fn elementwise(f: &Function, x: &[Tensor]) -> Tensors {
+pub(super) fn elementwise(f: &Function, x: &[Tensor]) -> Tensors {
     let (dims, n) = (x[0].dims().to_vec(), x[0].size());
     if n == 0 {
         return Ok(f.outputs.iter().map(|y| Tensor::full(y.dtype(), &dims, 0.0)).collect());

@@ -37,8 +37,7 @@ enum Sample {
     Tuple(Vec<Sample>),
 }
 
-const FLOATS: [f64; 10] =
-    [-f64::NAN, f64::NEG_INFINITY, -2.0, -1.0, -0.0, 0.0, 1.0, 2.0, f64::INFINITY, f64::NAN];
+const FLOATS: [f64; 10] = [-f64::NAN, f64::NEG_INFINITY, -2.0, -1.0, -0.0, 0.0, 1.0, 2.0, f64::INFINITY, f64::NAN];
 const INTEGERS: [f64; 5] = [-2.0, -1.0, 0.0, 1.0, 2.0];
 /// Calls in comparators.
 const MAX_DEPTH: usize = 8;
@@ -106,7 +105,9 @@ pub(super) fn extremum(module: &Module, computation: usize) -> Option<Extremum> 
                 let arguments = [a, i, b, j].map(Sample::Number);
                 let Some(Sample::Tuple(got)) = run(module, computation, &arguments, 0) else { return false };
                 match got[..] {
-                    [Sample::Number(v), Sample::Number(k)] => k == index && (v == value || v.is_nan() && value.is_nan()),
+                    [Sample::Number(v), Sample::Number(k)] => {
+                        k == index && (v == value || v.is_nan() && value.is_nan())
+                    }
                     _ => false,
                 }
             })

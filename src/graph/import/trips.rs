@@ -39,7 +39,9 @@ impl Formula {
             let x = || -> Option<Vec<i64>> { node.operands.iter().map(|t| known.get(&t.key()).copied()).collect() };
             let value = match &node.op {
                 Op::Parameter { .. } => counters.get(&(node.id, 0)).copied(),
-                Op::Constant(value) => Some(value.to_f64_vec()[0]).filter(|v| v.abs() < 2f64.powi(53)).map(|v| v as i64),
+                Op::Constant(value) => {
+                    Some(value.to_f64_vec()[0]).filter(|v| v.abs() < 2f64.powi(53)).map(|v| v as i64)
+                }
                 op => step(op, &x()?, node.operands.first().map(Tensor::dtype)),
             }?;
             let dtype = node.shapes[0].dtype;
