@@ -115,7 +115,9 @@ fn large_texts() {
     while text.len() < 1_000_000 {
         n += 1;
         let before = n - 1;
-        text.push_str(&format!("  x.{n} = f32[64,64]{{1,0}} multiply(x.{before}, x.0), metadata={{op_name=\"a/mul\"}}\n"));
+        text.push_str(&format!(
+            "  x.{n} = f32[64,64]{{1,0}} multiply(x.{before}, x.0), metadata={{op_name=\"a/mul\"}}\n"
+        ));
     }
     text.push_str("}\n");
     let constant: Vec<String> = (0..100_000).map(|i| format!("{}", f64::from(i) * 1.37e-3)).collect();

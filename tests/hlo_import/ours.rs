@@ -144,13 +144,13 @@ fn loops_and_branches() {
 /// Donation survives, and so do names of parameters and scopes of instructions.
 #[test]
 fn names_scopes_and_donation() {
-    let (w, x) = (input("blocks.0.attn/q weight", DType::F32, &[2, 2]), input("x", DType::F32, &[2, 2]));
+    let (w, x) = (input("blocks.0['attn']/\"q\" \\weight", DType::F32, &[2, 2]), input("x", DType::F32, &[2, 2]));
     let y = name_scope("blocks", || name_scope("0", || w.matmul(&x).sin()));
     let program =
         Program::with_donation("step", &[w.clone(), x], &[("loss", y.sum_all()), ("w", &w - &y)], &[(1, 0)]).unwrap();
     same_text(&program.text);
     let read = again(&program);
-    assert_eq!(read.inputs[0].0, "blocks.0.attn/q weight");
+    assert_eq!(read.inputs[0].0, "blocks.0['attn']/\"q\" \\weight");
     assert_eq!(read.aliases, [(1, 0)]);
 }
 

@@ -102,6 +102,8 @@ fn endless_texts() {
     }
     deep.push_str("ENTRY e { x = f32[] parameter(0) ROOT y = f32[] call(x), to_apply=f199 }");
     has(&error(&deep), &["deep"]);
+    let shallower = deep.replace("to_apply=f199", "to_apply=f37");
+    Imported::from_hlo_text(&shallower).unwrap_or_else(|e| panic!("{e}"));
     let nested = entry(&format!("  x = {}f32[]{} parameter(0)", "(".repeat(50_000), ")".repeat(50_000)));
     has(&error(&nested), &["nested too deeply"]);
     has(&error(&entry(&format!("  ROOT x = f32[2] constant({}", "{".repeat(50_000)))), &["bracket"]);

@@ -9,6 +9,7 @@ use super::super::shape::Shape;
 use super::super::tensor::{Tensor, in_scope};
 use super::lex::short;
 use super::parse::{Instruction, Module, Type, wrong};
+use super::unescaped;
 use crate::error::{Error, Result};
 
 /// Loops, branches and calls inside one another.
@@ -208,7 +209,8 @@ impl<'m, 'a> Builder<'m, 'a> {
             values.get(name).cloned().ok_or_else(unknown)
         };
         let operands: Vec<Value> = ins.operands.iter().map(operand).collect::<std::result::Result<_, _>>()?;
-        let scope = ins.attribute("metadata").and_then(op_name).and_then(|n| Some(n.rsplit_once('/')?.0.into()));
+        let scope =
+            ins.attribute("metadata").and_then(op_name).and_then(|n| Some(unescaped(n.rsplit_once('/')?.0).into()));
         let value = in_scope(scope, || self.value(ins, &operands, arguments))?;
         value.check(&ins.ty)?;
         Ok(value)
@@ -282,8 +284,14 @@ impl<'m, 'a> Builder<'m, 'a> {
     }
 }
 
-/// `op_name="a/b"` of the metadata.
+/// `op_name="a/b"` of the metadata, escapes and all.
 pub(super) fn op_name(metadata: &str) -> Option<&str> {
-    let at = metadata.find("op_name=\"")?;
-    metadata[at + 9..].split('"').next().filter(|name| !name.is_empty())
+    let name = &metadata[metadata.find("op_name=\"")? + 9..];
+    let mut escaped = false;
+    let end = name.bytes().position(|b| {
+        let quote = b == b'"' && !escaped;
+        escaped = b == b'\\' && !escaped;
+        quote
+    })?;
+    Some(&name[..end]).filter(|name| !name.is_empty())
 }

@@ -64,6 +64,14 @@ pub(super) fn convolution(ins: &Instruction, x: &[Tensor], result: &Shape) -> Re
         return Err(format!("{} and {} do not fit in {groups} groups", lhs.shape(), rhs.shape()));
     }
     let x = windows(x, &window)?;
+    // As declared, so that no product of sizes below overflows.
+    let mut declared = vec![0; n + 2];
+    for (i, &place) in o.iter().enumerate() {
+        declared[place] = [x.dims()[0], kernel_out].get(i).copied().unwrap_or_else(|| x.dims()[3 + 2 * (i - 2)]);
+    }
+    if declared != result.dims {
+        return Err(format!("it is declared as {result}, its operands make it {declared:?}"));
+    }
     // x: batch, features, then kernel place and result place of each dimension; w: out, in, kernel places.
     let (batch, places) = (x.dims()[0], x.dims()[2..].to_vec());
     let x = x.reshape(&[&[batch, groups, features / groups], &places[..]].concat());

@@ -117,6 +117,9 @@ impl Builder<'_, '_> {
             Some(names) => names.split(',').collect(),
             None => vec![ins.need("true_computation")?, ins.need("false_computation")?],
         };
+        if by_truth && names.len() != 2 || !by_truth && ins.attribute("branch_computations").is_none() {
+            return Err(format!("an index {} for {} branches", index.shape(), names.len()).into());
+        }
         if names.len() != arguments.len() {
             return Err(format!("{} branches, {} operands for them", names.len(), arguments.len()).into());
         }

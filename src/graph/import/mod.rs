@@ -148,8 +148,17 @@ fn without_number(name: &str) -> &str {
     }
 }
 
+/// Without the backslashes before quotes and backslashes.
 fn unescaped(text: &str) -> String {
-    text.replace("\\'", "'").replace("\\\"", "\"").replace("\\\\", "\\")
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => out.extend(chars.next().map(|c| if c == 'n' { '\n' } else { c })),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// `{ {0}: (1, {}, may-alias), ... }` as pairs of a result and an input.

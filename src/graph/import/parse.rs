@@ -62,7 +62,13 @@ impl<'a> Computation<'a> {
             let number: Option<usize> = ins.inside.trim().parse().ok();
             match number.and_then(|n| found.get_mut(n)) {
                 Some(slot @ None) => *slot = Some(ins),
-                _ => return Err(wrong(ins.line, format!("parameter({}) of `{}`", short(ins.inside), self.name))),
+                _ => {
+                    let (name, found) = (short(self.name), short(ins.inside));
+                    return Err(wrong(
+                        ins.line,
+                        format!("parameter({found}): those of `{name}` are not 0, 1, 2 ... once each"),
+                    ));
+                }
             }
         }
         Ok(found.into_iter().flatten().collect())
