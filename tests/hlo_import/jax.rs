@@ -153,9 +153,12 @@ fn batches_of_an_imported_function() {
     let values = arrays(&Values::of("rnn_scan").list("in"));
     let many: Vec<Array> = [1.0f32, -0.5, 2.0]
         .iter()
-        .map(|s| Array::from_slice(&[4], &values[0].to_vec::<f32>().unwrap().iter().map(|v| v * s).collect::<Vec<_>>()))
+        .map(|s| {
+            Array::from_slice(&[4], &values[0].to_vec::<f32>().expect("f32").iter().map(|v| v * s).collect::<Vec<_>>())
+        })
         .collect();
-    let stacked = Array::from_slice(&[3, 4], &many.iter().flat_map(|a| a.to_vec::<f32>().unwrap()).collect::<Vec<_>>());
+    let stacked =
+        Array::from_slice(&[3, 4], &many.iter().flat_map(|a| a.to_vec::<f32>().expect("f32")).collect::<Vec<_>>());
     let batched = Tensor::parameter("h", Shape::new(stacked.dtype(), stacked.dims()));
     let rest = &f.inputs[1..];
     let y = vmap(&[batched.clone()], &[Some(0)], |h| {

@@ -146,8 +146,8 @@ fn loops_and_branches() {
 fn names_scopes_and_donation() {
     let (w, x) = (input("blocks.0['attn']/\"q\" \\weight", DType::F32, &[2, 2]), input("x", DType::F32, &[2, 2]));
     let y = name_scope("blocks", || name_scope("0", || w.matmul(&x).sin()));
-    let program =
-        Program::with_donation("step", &[w.clone(), x], &[("loss", y.sum_all()), ("w", &w - &y)], &[(1, 0)]).unwrap();
+    let program = Program::with_donation("step", &[w.clone(), x], &[("loss", y.sum_all()), ("w", &w - &y)], &[(1, 0)])
+        .expect("a program");
     same_text(&program.text);
     let read = again(&program);
     assert_eq!(read.inputs[0].0, "blocks.0['attn']/\"q\" \\weight");

@@ -213,7 +213,7 @@ mod tests {
     fn brackets_close_around_strings_and_lines_are_counted() {
         let mut lexer = Lexer::new("{ a={\"}\"}\n, (b) } c", 7);
         assert!(lexer.eat('{'));
-        assert_eq!(lexer.enclosed().unwrap(), " a={\"}\"}\n, (b) ");
+        assert_eq!(lexer.enclosed().expect("closed"), " a={\"}\"}\n, (b) ");
         assert_eq!((lexer.next(), lexer.line), (Token::Word("c"), 8));
         assert!(Lexer::new("a (b", 1).enclosed().is_err());
     }

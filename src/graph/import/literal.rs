@@ -115,22 +115,22 @@ mod tests {
 
     #[test]
     fn values_of_every_kind() {
-        let f: Vec<f32> = read(&[6], "{-0, inf, -inf, 1.17549435e-38, 0x1.8p3, 3.40282347e+38}").unwrap();
+        let f: Vec<f32> = read(&[6], "{-0, inf, -inf, 1.17549435e-38, 0x1.8p3, 3.40282347e+38}").expect("values");
         assert_eq!(f[0].to_bits(), 0x8000_0000);
         assert_eq!(f[1..], [f32::INFINITY, f32::NEG_INFINITY, f32::MIN_POSITIVE, 12.0, f32::MAX]);
-        assert!(read::<f32>(&[], "nan(0x400000)").unwrap()[0].is_nan());
-        assert!(read::<f64>(&[], "-nan").unwrap()[0].is_nan());
-        assert_eq!(read::<bf16>(&[], "0.333333343").unwrap()[0], bf16::from_f32(1.0 / 3.0));
-        assert_eq!(read::<u64>(&[], "18446744073709551615").unwrap(), [u64::MAX]);
-        assert_eq!(read::<i8>(&[2], "{-128, 0x7f}").unwrap(), [-128, 127]);
-        assert_eq!(read::<bool>(&[2, 1], "{ { true }, /*i0=1*/ { 0 } }").unwrap(), [true, false]);
-        assert_eq!(read::<i32>(&[2, 0], "{ {}, {} }").unwrap(), [0i32; 0]);
-        assert_eq!(read::<i32>(&[2, 0], "{}").unwrap(), [0i32; 0]);
+        assert!(read::<f32>(&[], "nan(0x400000)").expect("values")[0].is_nan());
+        assert!(read::<f64>(&[], "-nan").expect("values")[0].is_nan());
+        assert_eq!(read::<bf16>(&[], "0.333333343").expect("values")[0], bf16::from_f32(1.0 / 3.0));
+        assert_eq!(read::<u64>(&[], "18446744073709551615").expect("values"), [u64::MAX]);
+        assert_eq!(read::<i8>(&[2], "{-128, 0x7f}").expect("values"), [-128, 127]);
+        assert_eq!(read::<bool>(&[2, 1], "{ { true }, /*i0=1*/ { 0 } }").expect("values"), [true, false]);
+        assert_eq!(read::<i32>(&[2, 0], "{ {}, {} }").expect("values"), [0i32; 0]);
+        assert_eq!(read::<i32>(&[2, 0], "{}").expect("values"), [0i32; 0]);
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        assert!(read::<f32>(&[100], "{...}").unwrap_err().contains("print_large_constants"));
+        assert!(read::<f32>(&[100], "{...}").expect_err("elided").contains("print_large_constants"));
         for (dims, text) in [(&[2][..], "{1}"), (&[2, 2], "{{1,2,3},{4}}"), (&[], "{1}"), (&[1], "{{1}}"), (&[], "x")] {
             assert!(read::<f32>(dims, text).is_err(), "{text}");
         }
