@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use sinexp::array::{Array, Weights};
-use sinexp::cli::say;
+use sinexp::cli::{DeviceArguments, say};
 use sinexp::error::Error;
 use sinexp::graph::Program;
 use sinexp::interop::jax_export::DisabledCheck;
@@ -41,9 +41,8 @@ pub struct Run {
     /// Results by name, as safetensors [default: only their shapes are printed]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
 }
 
 pub fn show(arguments: &Show) -> Result<()> {
@@ -66,7 +65,7 @@ pub fn show(arguments: &Show) -> Result<()> {
 pub fn run(arguments: &Run) -> Result<()> {
     let foreign = Foreign::open(&arguments.program)?;
     say(&format!("{}: {}", foreign.format, foreign.signature));
-    let device = Device::open(&arguments.device)?;
+    let device = arguments.device.open()?;
     let foreign = foreign.on(&device.platform()).map_err(|e| Error::file(&arguments.program, e))?;
     let program = foreign.program().map_err(|e| Error::file(&arguments.program, e))?;
     let inputs = inputs(&program, &arguments.inputs)?;
