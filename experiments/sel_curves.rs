@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use serde_json::json;
 use sinexp::analysis::sel_curves::{CurveSettings, TOLERANCE, curves};
-use sinexp::cli::{self, RunRecord, say};
+use sinexp::cli::{self, DeviceArguments, RunRecord, say};
 use sinexp::error::{Error, Result};
 use sinexp::files::ensure_writable_folder;
 use sinexp::nn::sel::Mode;
@@ -48,9 +48,8 @@ struct Arguments {
     /// Raw weights from -R to R, but for the standard symexp [default: to beta |w| = 2.5 for the largest beta of a panel]
     #[arg(long, value_name = "R")]
     range: Option<f64>,
-    /// Where to compute
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
     /// Folder for figures and data; made if need be
     #[arg(long, value_name = "FOLDER", default_value = "figures/sel-curves")]
     out: PathBuf,
@@ -91,7 +90,7 @@ fn main() -> ExitCode {
     tune_allocator();
     cli::run(|arguments: Arguments| {
         let settings = arguments.settings()?;
-        let device = Device::open(&arguments.device)?;
+        let device = arguments.device.open()?;
         let (curves, worst) = curves(&device, settings.requests())?;
         ensure_writable_folder(&arguments.out)?;
         let mut record = RunRecord::new("sel-curves", 0, &device.describe());

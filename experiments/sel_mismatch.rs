@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 use sinexp::analysis::sel_mismatch::{SelStart, StartSettings, small_weight_ratio};
-use sinexp::cli::{self, RunRecord, say};
+use sinexp::cli::{self, DeviceArguments, RunRecord, say};
 use sinexp::error::{Error, Result};
 use sinexp::files::ensure_writable_folder;
 use sinexp::nn::language_model::Target;
@@ -43,9 +43,8 @@ struct Arguments {
     /// Weights of each sign in the scatter plot
     #[arg(long, value_name = "COUNT", default_value_t = 120)]
     points: usize,
-    /// Where to compute
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
     /// Folder for figures and tables; made if need be
     #[arg(long, value_name = "FOLDER", default_value = "figures/sel-mismatch")]
     out: PathBuf,
@@ -75,7 +74,7 @@ fn mismatch(arguments: Arguments) -> anyhow::Result<()> {
     if let Some(beta) = arguments.betas.iter().chain([&arguments.beta]).find(|b| !(b.is_finite() && **b > 0.0)) {
         return Err(Error::argument("--beta", beta, "expected a positive number").into());
     }
-    let device = Device::open(&arguments.device)?;
+    let device = arguments.device.open()?;
     let shape = arguments.shape.unwrap_or([arguments.width as usize; 2]);
     let target = match arguments.target {
         TargetName::XavierUniform => Target::XavierUniform,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use serde_json::json;
 use sinexp::analysis::sel_weights::{Snapshot, distributions};
-use sinexp::cli::{self, RunRecord, say};
+use sinexp::cli::{self, DeviceArguments, RunRecord, say};
 use sinexp::error::Error;
 use sinexp::experiment::language::OpenedRun;
 use sinexp::files::ensure_writable_folder;
@@ -27,9 +27,8 @@ struct Arguments {
     /// Also draws the weights at the end by role
     #[arg(long)]
     per_role: bool,
-    /// Where to compute
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
     /// Folder for figures and tables; made if need be
     #[arg(long, value_name = "FOLDER", default_value = "figures/sel-weights")]
     out: PathBuf,
@@ -53,7 +52,7 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     let starts = [run.initial()?, baseline.initial()?];
     let ends = [run.checkpoint()?, baseline.checkpoint()?];
-    let device = Device::open(&arguments.device)?;
+    let device = arguments.device.open()?;
     ensure_writable_folder(&arguments.out)?;
     let mut record = RunRecord::new("sel-weights", run.config.seed, &device.describe());
     let mut snapshots = Vec::new();

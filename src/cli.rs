@@ -3,6 +3,7 @@
 //! Exit code 0 is success, 2 a mistake the person can mend (an unknown value, a file that does not fit, a folder that
 //! cannot be written), 130 a stop by Ctrl-C, 1 a failure of the program. Every error is one line on stderr that starts with `error: `.
 
+mod device;
 mod supervised;
 
 use std::ffi::OsString;
@@ -20,6 +21,7 @@ use serde_json::{Map, Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
 
+pub use self::device::DeviceArguments;
 pub use self::supervised::supervised;
 use crate::error::{Error, Result};
 use crate::files::write_bytes;

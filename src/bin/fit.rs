@@ -9,7 +9,7 @@ use ndarray::Array2;
 use polars::prelude::Column;
 use serde_json::json;
 use sinexp::array::Array;
-use sinexp::cli::{self, Progress, RunRecord};
+use sinexp::cli::{self, DeviceArguments, Progress, RunRecord};
 use sinexp::data::audio::{Encoding, write_wav};
 use sinexp::data::image::{Alpha, write_png};
 use sinexp::error::{Error, Result};
@@ -78,9 +78,8 @@ struct Arguments {
     /// Seconds between checkpoints
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     checkpoint_every: f64,
-    /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
     /// Shows XLA's own messages
     #[arg(short, long)]
     verbose: bool,
@@ -120,7 +119,7 @@ fn fit(arguments: &Arguments) -> Result<()> {
     let sizes = (arguments.train_size as usize, arguments.eval_size as usize);
     let field = field_of_file(&arguments.file, arguments.color, sizes, alpha)?;
     keep_input(&arguments.file, &arguments.out)?;
-    let device = Device::open(&arguments.device)?;
+    let device = arguments.device.open()?;
     let config = config(arguments, &field, &device);
     // Whatever the person can have got wrong is found before anything is written.
     let (siren, start) = (config.siren(&field)?, config.start(&field)?);

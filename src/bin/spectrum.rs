@@ -8,7 +8,7 @@ use clap::Parser;
 use serde_json::json;
 use sinexp::analysis::protocol::{Protocol, SINE_INITS, Weights, moment_field, sampled_points, spectra};
 use sinexp::analysis::spectrum::Cell;
-use sinexp::cli::{self, Progress, RunRecord};
+use sinexp::cli::{self, DeviceArguments, Progress, RunRecord};
 use sinexp::error::{Error, Result};
 use sinexp::files::ensure_writable_folder;
 use sinexp::nn::siren_weights::{LayerNames, SirenWeights};
@@ -49,9 +49,8 @@ struct Arguments {
     /// Range of the random inputs, the same for each coordinate [default: -pi,pi; with --weights, -1,1]
     #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true, value_parser = parse_domain)]
     domain: Option<(f64, f64)>,
-    /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
     /// Folder for results; made if need be
     #[arg(long, value_name = "FOLDER", default_value = "figures/spectrum")]
     out: PathBuf,
@@ -81,7 +80,7 @@ fn spectrum(arguments: Arguments) -> anyhow::Result<()> {
     once("--inits", &arguments.inits)?;
     // Whatever the person can have got wrong is found before anything is written.
     let foreign = arguments.weights.as_deref().map(|path| read_weights(path, &arguments)).transpose()?;
-    let device = Device::open(&arguments.device)?;
+    let device = arguments.device.open()?;
     ensure_writable_folder(&arguments.out)?;
 
     let mut record = RunRecord::new("spectrum", arguments.seed, &device.describe());

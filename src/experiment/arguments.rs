@@ -10,11 +10,11 @@ use serde_json::json;
 use super::config::{METHODS, Method, PAPER_OMEGA0, RunConfig};
 use super::field::Field;
 use super::runner::{Keep, Runner};
-use crate::cli::{RunRecord, say};
+use crate::cli::{DeviceArguments, RunRecord, say};
 use crate::data::datasets::parse_image;
 use crate::error::{Error, Result};
 use crate::files::ensure_writable_folder;
-use crate::runtime::{Device, set_verbose};
+use crate::runtime::set_verbose;
 use crate::train::sweep::{Batch, Shard};
 
 /// How large an experiment is.
@@ -111,9 +111,8 @@ pub struct SirenArguments {
     /// Another file for one of the pictures, as skin=skin.jpg; may be given several times
     #[arg(long, value_name = "NAME=FILE", value_parser = parse_image)]
     pub image: Vec<(String, PathBuf)>,
-    /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    pub device: String,
+    #[command(flatten)]
+    pub device: DeviceArguments,
     /// Does only part K of N of the runs (1/4 .. 4/4), on this machine or another
     #[arg(long, value_name = "K/N", default_value = "1/1")]
     pub shard: Shard,
@@ -200,7 +199,7 @@ impl SirenArguments {
         if let Some(folder) = self.merge.iter().find(|f| !f.is_dir()) {
             return Err(Error::file(folder, "is not a folder; --merge names results' folders of this experiment"));
         }
-        let device = Device::open(&self.device)?;
+        let device = self.device.open()?;
         ensure_writable_folder(self.folder(experiment))?;
         let runs = self.folder(experiment).join("runs");
         let runner = Runner::new(device, &runs, self.shard, self.batch, keep)?;

@@ -281,8 +281,8 @@ impl Printer {
         if tuple_root {
             let _ = writeln!(body, "  ROOT results = {} tuple({})", tuple_type(&shapes(&outputs)), root.join(", "));
         } else {
-            // A root must be an instruction of its own; a copy makes one whatever the output is.
-            let _ = writeln!(body, "  ROOT result = {} copy({})", array_type(outputs[0].shape()), root[0]);
+            // A root must be an instruction of its own; a reshape makes one whatever the output is, and StableHLO has it.
+            let _ = writeln!(body, "  ROOT result = {} reshape({})", array_type(outputs[0].shape()), root[0]);
         }
         self.functions += 1;
         let name = format!("function.{}", self.functions);
@@ -313,9 +313,7 @@ impl Printer {
 
     fn replacer(&mut self, dtype: DType) -> String {
         let t = dtype.hlo_name();
-        self.add_once(&format!("replace_{t}"), || {
-            format!("  a = {t}[] parameter(0)\n  b = {t}[] parameter(1)\n  ROOT c = {t}[] copy(b)\n")
-        })
+        self.add_once(&format!("replace_{t}"), || format!("  a = {t}[] parameter(0)\n  ROOT b = {t}[] parameter(1)\n"))
     }
 
     /// The neutral element of a reduction, as an instruction.

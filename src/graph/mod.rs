@@ -5,6 +5,7 @@ mod build;
 mod function;
 mod hlo_literal;
 mod hlo_text;
+mod import;
 mod infer;
 mod op;
 mod program;
@@ -13,6 +14,7 @@ mod tensor;
 
 pub use build::*;
 pub use function::Function;
+pub use import::Imported;
 pub use op::*;
 pub use program::Program;
 pub use shape::Shape;

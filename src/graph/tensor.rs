@@ -98,13 +98,24 @@ impl Tensor {
     /// **Panics** when the shapes do not fit: a programming error. The message has the operation and all shapes.
     #[track_caller]
     pub fn apply(op: Op, operands: Vec<Tensor>) -> Vec<Tensor> {
-        let shapes = match infer(&op, &operands) {
-            Ok(shapes) => shapes,
+        match infer(&op, &operands) {
+            Ok(shapes) => Tensor::made(op, operands, shapes),
             Err(reason) => {
                 let shapes: Vec<String> = operands.iter().map(|t| t.shape().to_string()).collect();
                 panic!("{}({}): {reason}", op.name(), shapes.join(", "))
             }
-        };
+        }
+    }
+
+    /// [`Tensor::apply`] for operands that come from a file: **errors** with what does not fit.
+    #[track_caller]
+    pub(super) fn try_apply(op: Op, operands: Vec<Tensor>) -> Result<Vec<Tensor>, String> {
+        let shapes = infer(&op, &operands)?;
+        Ok(Tensor::made(op, operands, shapes))
+    }
+
+    #[track_caller]
+    fn made(op: Op, operands: Vec<Tensor>, shapes: Vec<Shape>) -> Vec<Tensor> {
         let node = Node {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             op,

@@ -68,6 +68,9 @@ pub struct DeviceOptions {
     pub preallocate: Option<bool>,
     /// GPU: only kernels whose results do not vary from run to run (`--xla_gpu_deterministic_ops`). CPU is exact anyway.
     pub deterministic: bool,
+    /// GPU: folder that keeps what autotuning chose, made if need be (`--xla_gpu_per_fusion_autotune_cache_dir`). With it the same
+    /// program is the same kernels in every process.
+    pub autotune_cache: Option<PathBuf>,
     /// CPU plugins: how many virtual devices (1 is the fastest on few cores).
     pub cpu_devices: Option<usize>,
 }
@@ -107,6 +110,9 @@ impl Device {
     /// [`Device::open`] with options.
     pub fn open_with(name: &str, options: &DeviceOptions) -> Result<Device> {
         quiet();
+        if let Some(fraction) = options.memory_fraction.filter(|f| !(*f > 0.0 && *f <= 1.0)) {
+            return Err(Error::argument("--memory-fraction", fraction, "expected more than 0, at most 1"));
+        }
         match name {
             "cpu" => {
                 static CPU: OnceLock<Device> = OnceLock::new();

@@ -53,5 +53,10 @@ fn xla_error(error: xla::Error) -> Error {
         xla::Error::XlaError { msg, .. } => msg,
         other => other.to_string(),
     };
-    Error::Xla(text)
+    // XLA's allocator says how much it lacked, not what to do.
+    let full = text.contains("RESOURCE_EXHAUSTED") || text.contains("Out of memory");
+    Error::Xla(if full { format!("{text} ({MORE_MEMORY})") } else { text })
 }
+
+const MORE_MEMORY: &str = "smaller batches need less, and so does --remat where there is one; on a GPU \
+                           --memory-fraction 0.95 gives more";

@@ -9,6 +9,7 @@ use super::device::is_verbose;
 use super::quiet::quietly;
 use super::{DeviceOptions, xla_error};
 use crate::error::{Error, Result};
+use crate::files::ensure_writable_folder;
 
 /// A plugin found on this machine.
 #[derive(Clone, Debug)]
@@ -48,14 +49,17 @@ pub(super) fn find(device: &str) -> Result<PathBuf> {
         let tried = if places.is_empty() { "no site-packages folder was found".into() } else { places.join(", ") };
         Error::Device {
             device: device.into(),
-            reason: format!("no plugin found; install the pip package {package}. Tried: {tried}"),
+            reason: format!("no plugin found; run ./setup --{device}, or install the pip package {package}. Tried: {tried}"),
         }
     })
 }
 
-/// Site-packages of the active virtual environment, of `./.venv`, and of `python3` on the path.
+/// What `./setup --cuda` and `--tpu` installed, and the site-packages of the active virtual environment, of `./.venv`, and
+/// of `python3` on the path.
 fn site_packages() -> Vec<PathBuf> {
-    let mut folders = Vec::new();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".plugins");
+    let mut folders: Vec<PathBuf> = ["cuda", "tpu"].map(|device| own.join(device)).into();
+    folders.retain(|folder| folder.is_dir());
     let environments = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from).into_iter().chain([PathBuf::from(".venv")]);
     for lib in environments.map(|e| e.join("lib")) {
         let Ok(entries) = std::fs::read_dir(&lib) else { continue };
@@ -79,9 +83,6 @@ pub(super) fn client(name: &str, path: &Path, options: &DeviceOptions) -> Result
     // A plugin refuses options that it does not know.
     if name != "tpu" {
         if let Some(fraction) = options.memory_fraction {
-            if !(fraction > 0.0 && fraction <= 1.0) {
-                return Err(Error::argument("memory_fraction", fraction, "expected more than 0, at most 1"));
-            }
             settings.push(("memory_fraction", xla::PluginOption::Float(fraction)));
         }
         if let Some(preallocate) = options.preallocate {
@@ -92,8 +93,15 @@ pub(super) fn client(name: &str, path: &Path, options: &DeviceOptions) -> Result
         settings.push(("cpu_device_count", xla::PluginOption::Int(count as i64)));
     }
     let file = path.file_name().unwrap_or_default().to_string_lossy();
-    if options.deterministic && (name == "cuda" || file.contains("cuda")) {
-        add_xla_flag("--xla_gpu_deterministic_ops=true");
+    if name == "cuda" || file.contains("cuda") {
+        if options.deterministic {
+            add_xla_flag("--xla_gpu_deterministic_ops=true");
+        }
+        if let Some(folder) = &options.autotune_cache {
+            ensure_writable_folder(folder)?;
+            let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+            add_xla_flag(&format!("--xla_gpu_per_fusion_autotune_cache_dir={}", whole.display()));
+        }
     }
     // Looking a plugin up, loading and initialising it are separate steps inside the crate: one thread at a time.
     static LOADING: Mutex<()> = Mutex::new(());

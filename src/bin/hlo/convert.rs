@@ -25,7 +25,7 @@ pub enum To {
 /// Writes a program in another format.
 #[derive(Args, Debug)]
 pub struct Convert {
-    /// HLO text, an HLO protocol buffer, StableHLO text or a portable artifact
+    /// HLO text, an HLO protocol buffer, StableHLO text, a portable artifact or a file of jax.export
     #[arg(value_name = "PROGRAM")]
     program: PathBuf,
     /// Format to write

@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 use sinexp::cli;
 use sinexp::runtime::tune_allocator;
 
-/// Programs as files: HLO as text or protocol buffer, StableHLO as text or portable artifact.
+/// Programs as files: HLO as text or protocol buffer, StableHLO as text or portable artifact, files of jax.export.
 #[derive(Parser, Debug)]
 #[command(name = "hlo", version)]
 struct Arguments {

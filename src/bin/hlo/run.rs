@@ -7,9 +7,10 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use sinexp::array::{Array, Weights};
-use sinexp::cli::say;
+use sinexp::cli::{DeviceArguments, say};
 use sinexp::error::Error;
 use sinexp::graph::Program;
+use sinexp::interop::jax_export::DisabledCheck;
 use sinexp::interop::program::Foreign;
 use sinexp::interop::{npz, safetensors};
 use sinexp::runtime::{Device, Executable};
@@ -17,7 +18,7 @@ use sinexp::runtime::{Device, Executable};
 /// Prints a program's format, name, inputs and results, and the custom calls it makes.
 #[derive(Args, Debug)]
 pub struct Show {
-    /// HLO text, an HLO protocol buffer, StableHLO text or a portable artifact
+    /// HLO text, an HLO protocol buffer, StableHLO text, a portable artifact or a file of jax.export
     #[arg(value_name = "PROGRAM")]
     program: PathBuf,
     /// Prints the program as HLO text, with all its constants, instead
@@ -31,7 +32,7 @@ pub struct Show {
 /// the inputs (numpy.savez's arr_0, arr_1 ...).
 #[derive(Args, Debug)]
 pub struct Run {
-    /// HLO text, an HLO protocol buffer, StableHLO text or a portable artifact
+    /// HLO text, an HLO protocol buffer, StableHLO text, a portable artifact or a file of jax.export
     #[arg(value_name = "PROGRAM")]
     program: PathBuf,
     /// Inputs by name: .safetensors or .npz; repeatable
@@ -40,9 +41,8 @@ pub struct Run {
     /// Results by name, as safetensors [default: only their shapes are printed]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
 }
 
 pub fn show(arguments: &Show) -> Result<()> {
@@ -51,6 +51,13 @@ pub fn show(arguments: &Show) -> Result<()> {
         say(&foreign.text);
     } else {
         say(&format!("{}: {}", foreign.format, foreign.signature));
+        if let Some(exported) = &foreign.exported {
+            let ignored = exported.in_avals.len() - exported.kept.len();
+            let orders = std::iter::successors(exported.vjp.as_deref(), |vjp| vjp.vjp.as_deref()).count();
+            let any = exported.disabled_checks.contains(&DisabledCheck::Platform);
+            let devices = if any { "any device".to_owned() } else { exported.platforms.join(", ") };
+            say(&format!("for {devices}; {ignored} inputs ignored; differentiable {orders} times"));
+        }
     }
     Ok(())
 }
@@ -58,9 +65,10 @@ pub fn show(arguments: &Show) -> Result<()> {
 pub fn run(arguments: &Run) -> Result<()> {
     let foreign = Foreign::open(&arguments.program)?;
     say(&format!("{}: {}", foreign.format, foreign.signature));
+    let device = arguments.device.open()?;
+    let foreign = foreign.on(&device.platform()).map_err(|e| Error::file(&arguments.program, e))?;
     let program = foreign.program().map_err(|e| Error::file(&arguments.program, e))?;
     let inputs = inputs(&program, &arguments.inputs)?;
-    let device = Device::open(&arguments.device)?;
     let started = Instant::now();
     let compiled = compile(&device, &foreign, &program, &arguments.program)?;
     let compile = started.elapsed();

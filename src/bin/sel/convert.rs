@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use polars::prelude::Column;
 use sinexp::analysis::weights::{Role, RoleRules};
-use sinexp::cli::{Progress, say, stop_on_signal};
+use sinexp::cli::{DeviceArguments, Progress, say, stop_on_signal};
 use sinexp::convert::{Conversion, InvertReport, Job, LayerReport, Request, fold, invert};
 use sinexp::error::Error;
 use sinexp::experiment::language::SelArguments;
@@ -46,9 +46,8 @@ pub struct Invert {
     /// Seed of residuals and of scales of pattern lora
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
 }
 
 /// Whether a tensor of this role is a projection of attention or feed-forward, or one that the user named.
@@ -111,7 +110,7 @@ pub fn run(arguments: &Invert) -> Result<()> {
     let Projection::Sel(sel) = sel.projection(width)? else {
         return Err(Error::argument("--mode", "standard", "weights are ordinary already; give a mode of SEL").into());
     };
-    let device = Device::open(&arguments.device)?;
+    let device = arguments.device.open()?;
     let total = shards.tensors().iter().map(ShardTensor::byte_len).sum();
     say(&format!("{}: width {width}, mode {}, beta {:.4}", shards.files()[0].path.display(), sel.mode, sel.beta));
     let request =

@@ -7,19 +7,18 @@ use anyhow::Result;
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory};
 use serde_json::{Value, json};
-use sinexp::cli::{Progress, RunRecord, say, stop_on_signal};
+use sinexp::cli::{DeviceArguments, Progress, RunRecord, say, stop_on_signal};
 use sinexp::data::text::Dataset;
 use sinexp::error::Error;
 use sinexp::experiment::language::{DataArguments, LanguageArguments, LanguageSizes, SelArguments};
 use sinexp::files::ensure_writable_folder;
-use sinexp::runtime::{DeviceGroup, DeviceOptions, set_verbose};
+use sinexp::runtime::set_verbose;
 use sinexp::train::language::{
     Checkpoint, LanguageConfig, LanguageTrainer, Metrics, Outcome, Pretrained, Saving, checkpoint, metrics, train,
 };
 
 use crate::init::{init_sizes, starting_from};
 
-const DEVICE: &str = "cpu";
 const CHECKPOINT_EVERY: &str = "500";
 const KEEP: &str = "2";
 
@@ -49,9 +48,8 @@ pub struct Arguments {
     /// Seed of the start and of the batches
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
-    #[arg(long, value_name = "DEVICE", default_value = DEVICE)]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
     /// Updates between checkpoints
     #[arg(long, value_name = "COUNT", default_value = CHECKPOINT_EVERY)]
     checkpoint_every: usize,
@@ -118,7 +116,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     config.check_data(&data)?;
-    let devices = DeviceGroup::open(&arguments.device, config.step.replicas, &DeviceOptions::default())?;
+    let devices = arguments.device.open_group(config.step.replicas)?;
     ensure_writable_folder(folder)?;
     let mut record = RunRecord::new("sel train", config.seed, &devices.device().describe());
     record.set("config", json!(config));
@@ -173,7 +171,7 @@ fn stopped(step: usize, folder: &Path, arguments: &Arguments) -> String {
     let unusual = |name: &str, value: &dyn Display, default: &str| {
         Some(value.to_string()).filter(|value| value != default).map(|value| format!("--{name} {value}"))
     };
-    words.extend(unusual("device", &arguments.device, DEVICE));
+    words.extend(arguments.device.words());
     words.extend(unusual("checkpoint-every", &arguments.checkpoint_every, CHECKPOINT_EVERY));
     words.extend(unusual("keep", &arguments.keep, KEEP));
     format!("stopped after step {step}; go on with: {}", words.join(" "))
@@ -197,8 +195,9 @@ fn resumed(checkpoint: &Checkpoint, data: &Dataset) -> Result<LanguageConfig> {
 
 /// Whether the command line has an option that a run's numbers depend on.
 fn settles_the_run() -> bool {
-    const FREE: [&str; 8] = ["out", "resume", "corpus", "tokenizer", "device", "checkpoint_every", "keep", "verbose"];
-    given().iter().any(|id| !FREE.contains(&id.as_str()))
+    const FREE: [&str; 7] = ["out", "resume", "corpus", "tokenizer", "checkpoint_every", "keep", "verbose"];
+    const DEVICE: [&str; 5] = ["device", "deterministic", "autotune_cache", "memory_fraction", "no_preallocate"];
+    given().iter().any(|id| !FREE.contains(&id.as_str()) && !DEVICE.contains(&id.as_str()))
 }
 
 /// The options of `sel train` that stand on the command line.

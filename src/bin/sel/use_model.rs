@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use sinexp::cli::say;
+use sinexp::cli::{DeviceArguments, say};
 use sinexp::data::text::Tokenizer;
 use sinexp::error::Error;
 use sinexp::experiment::language::DataArguments;
 use sinexp::random::Key;
-use sinexp::runtime::{Buffer, Device};
+use sinexp::runtime::Buffer;
 use sinexp::train::language::{Folded, Generator, Sampling, loss_program};
 
 use crate::convert::{fold_inverted, inverted};
@@ -30,9 +30,8 @@ pub struct Eval {
     /// Batches, spread evenly over the split; fewer where it is shorter
     #[arg(long, default_value_t = 64)]
     batches: usize,
-    /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
 }
 
 /// Continues a prompt, token by token.
@@ -60,9 +59,8 @@ pub struct Generate {
     /// Seed of the draws
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
 }
 
 /// Computes the effective weights once and writes them as an ordinary transformer: blocks.0.q.W, blocks.0.q.b ...
@@ -77,9 +75,8 @@ pub struct Fold {
     /// File to write; a folder, for a folder of `sel invert`
     #[arg(long, value_name = "PATH")]
     out: PathBuf,
-    /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
 }
 
 pub fn eval(arguments: &Eval) -> Result<()> {
@@ -88,7 +85,7 @@ pub fn eval(arguments: &Eval) -> Result<()> {
             return Err(Error::argument(name, value, "expected at least 1").into());
         }
     }
-    let device = Device::open(&arguments.device)?;
+    let device = arguments.device.open()?;
     let model = Folded::open(&device, &arguments.model)?;
     let tokenizer: Tokenizer = model.origin.tokenizer.parse()?;
     let data = arguments.data.dataset(tokenizer)?;
@@ -122,7 +119,7 @@ pub fn generate(arguments: &Generate) -> Result<()> {
     if !(arguments.temperature >= 0.0 && arguments.temperature.is_finite()) {
         return Err(Error::argument("--temperature", arguments.temperature, "expected 0 or a positive number").into());
     }
-    let device = Device::open(&arguments.device)?;
+    let device = arguments.device.open()?;
     let model = Folded::open(&device, &arguments.model)?;
     let tokenizer: Tokenizer = model.origin.tokenizer.parse()?;
     let prompt = tokenizer.encode(&arguments.prompt);
@@ -157,7 +154,7 @@ pub fn generate(arguments: &Generate) -> Result<()> {
 }
 
 pub fn fold(arguments: &Fold) -> Result<()> {
-    let device = Device::open(&arguments.device)?;
+    let device = arguments.device.open()?;
     if let Some(shards) = inverted(&arguments.model) {
         return fold_inverted(&shards, &arguments.out, &device);
     }

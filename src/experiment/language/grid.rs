@@ -9,13 +9,13 @@ use super::arguments::{DataArguments, LanguageArguments, LanguageSizes};
 use super::estimate::estimate;
 use super::runs::{LanguageOutcome, LanguageRuns};
 use super::variant::Variant;
-use crate::cli::{RunRecord, say};
+use crate::cli::{DeviceArguments, RunRecord, say};
 use crate::data::text::Dataset;
 use crate::error::{Error, Result};
 use crate::experiment::Preset;
 use crate::files::ensure_writable_folder;
 use crate::nn::sel::beta_for_width;
-use crate::runtime::{DeviceGroup, DeviceOptions, set_verbose};
+use crate::runtime::set_verbose;
 use crate::train::language::{LanguageConfig, Saving};
 use crate::train::sweep::Shard;
 
@@ -44,9 +44,8 @@ pub struct GridArguments {
     /// Folder for the runs, which the SEL experiments share [default: runs/sel-grid/PRESET]
     #[arg(long, value_name = "FOLDER")]
     runs: Option<PathBuf>,
-    /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
     /// Does only part K of N of the runs (1/4 .. 4/4), on this machine or another
     #[arg(long, value_name = "K/N", default_value = "1/1")]
     shard: Shard,
@@ -155,7 +154,7 @@ impl GridArguments {
         let cells = self.cells(preset)?;
         let base = LanguageSizes::of(self.preset());
         let data = self.data.dataset(base.tokenizer)?;
-        let devices = DeviceGroup::open(&self.device, self.language.replicas, &DeviceOptions::default())?;
+        let devices = self.device.open_group(self.language.replicas)?;
         let mut configs = Vec::new();
         for &(width, depth) in &cells.cells {
             for variant in variants {

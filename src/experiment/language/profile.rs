@@ -14,12 +14,12 @@ use super::grid::beta_of;
 use super::profile_table::{Profiled, write};
 use super::speed_ups::Table1;
 use super::variant::Variant;
-use crate::cli::{Progress, RunRecord, say, stop_on_signal};
+use crate::cli::{DeviceArguments, Progress, RunRecord, say, stop_on_signal};
 use crate::data::text::Tokenizer;
 use crate::error::{Error, Result};
 use crate::experiment::Preset;
 use crate::files::ensure_writable_folder;
-use crate::runtime::{DeviceGroup, DeviceOptions, set_verbose};
+use crate::runtime::{DeviceGroup, set_verbose};
 use crate::train::language::{LanguageConfig, PartTimes, Profiler};
 
 /// Width and depth, written `128x4`.
@@ -87,9 +87,8 @@ pub struct ProfileArguments {
     /// Folder for the tables; made if need be [default: figures/sel-table7/PRESET]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Where to compute: cpu, cuda, tpu or plugin:/path/to/plugin.so
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArguments,
     /// Only prints the estimate of memory and time
     #[arg(long)]
     estimate: bool,
@@ -166,7 +165,7 @@ impl ProfileArguments {
         let (sizes, rounds) = self.sizes_and_rounds();
         let pairs = sizes.iter().map(|size| self.configs(*size)).collect::<Result<Vec<_>>>()?;
         let table1 = self.speed_ups()?;
-        let devices = DeviceGroup::open(&self.device, self.language.replicas, &DeviceOptions::default())?;
+        let devices = self.device.open_group(self.language.replicas)?;
         if self.language.preset == Preset::Paper || self.estimate {
             let all: Vec<&LanguageConfig> = pairs.iter().flatten().collect();
             say(&estimate_profile(devices.device(), &all, rounds + self.warmup_rounds as usize)?);

@@ -6,16 +6,19 @@
 //! XLA ends the process on some damaged programs. Programs of this toolkit that open files of others therefore do it in a
 //! child process: see [`crate::cli::supervised`].
 
+mod exported;
 mod format;
 mod signature;
 
 use std::path::Path;
 
 pub use self::format::Format;
+pub(crate) use self::signature::without_attribute;
 pub use self::signature::{Port, Signature};
 use crate::error::{Error, Result};
 use crate::files::reason;
 use crate::graph::{Program, Shape};
+use crate::interop::jax_export::Exported;
 use crate::runtime::translate::{hlo_text_to_proto, proto_to_hlo_text, stablehlo_to_proto};
 
 /// A program of others, ready to be compiled.
@@ -29,6 +32,8 @@ pub struct Foreign {
     pub text: String,
     /// Name, inputs, results.
     pub signature: Signature,
+    /// What else a `jax.export` file holds: pytrees, platforms, the derivative.
+    pub exported: Option<Box<Exported>>,
 }
 
 impl Foreign {
@@ -72,17 +77,27 @@ impl Foreign {
                 stablehlo_to_proto(bytes)?
             }
             Format::Artifact => stablehlo_to_proto(bytes)?,
-            Format::JaxExport => {
-                return Err(Error::numeric("format", "files of jax.export are not read yet"));
-            }
+            Format::JaxExport => return exported::foreign(Exported::read(bytes)?, None),
         };
         let text = proto_to_hlo_text(&module)?;
         let signature = Signature::of(&text)?;
-        Ok(Foreign { format, module, text, signature })
+        Ok(Foreign { format, module, text, signature, exported: None })
     }
 }
 
 impl Foreign {
+    /// This for a device of `platform` (see [`Device::platform`](crate::runtime::Device::platform)): a `jax.export` file may
+    /// hold several programs, and may be for some platforms only. Other formats stay as they are.
+    ///
+    /// **Errors** when a `jax.export` file is not for the platform, naming those that it is for.
+    pub fn on(self, platform: &str) -> Result<Self> {
+        match self.exported {
+            // XLA calls it so on some versions.
+            Some(exported) => exported::foreign(*exported, Some(if platform == "host" { "cpu" } else { platform })),
+            None => Ok(self),
+        }
+    }
+
     /// As a program to compile.
     ///
     /// **Errors** when an input or result has an element type or shape that this toolkit does not pass.

@@ -109,6 +109,17 @@ fn after<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
     text.find(mark).map(|at| &text[at + mark.len()..])
 }
 
+/// The first line of a module without `, attribute={...}`.
+pub(crate) fn without_attribute(header: &str, attribute: &str) -> String {
+    let Some((before, list)) = header.split_once(&format!(", {attribute}={{")) else { return header.to_owned() };
+    let mut depth = 1;
+    let end = list.find(|c| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        depth == 0
+    });
+    format!("{before}{}", end.map_or("", |end| &list[end + 1..]))
+}
+
 /// The inside of the brackets that `text` begins with, and what follows.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     let inner = text.strip_prefix('(')?;
@@ -206,6 +217,14 @@ fn parameter_names(text: &str, count: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn attributes_are_left_out() {
+        let header = "HloModule f, a={ {0}: (0, {}, may-alias) }, layout={(f32[2]{0})->f32[2]{0}}, more=1";
+        assert_eq!(without_attribute(header, "layout"), "HloModule f, a={ {0}: (0, {}, may-alias) }, more=1");
+        assert_eq!(without_attribute(header, "a"), "HloModule f, layout={(f32[2]{0})->f32[2]{0}}, more=1");
+        assert_eq!(without_attribute(header, "none"), header);
+    }
 
     #[test]
     fn what_jax_prints() {
