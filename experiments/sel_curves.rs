@@ -12,7 +12,7 @@ use sinexp::files::ensure_writable_folder;
 use sinexp::nn::sel::Mode;
 use sinexp::report::TableFormat;
 use sinexp::report::sel_curves::{curve_table, figures};
-use sinexp::runtime::{Device, tune_allocator};
+use sinexp::runtime::tune_allocator;
 
 /// Draws effective over raw weights: symexp, the effects of beta and n, and the modes.
 #[derive(Parser, Debug)]

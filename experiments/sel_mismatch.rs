@@ -13,7 +13,7 @@ use sinexp::nn::language_model::Target;
 use sinexp::nn::sel::{Mode, Sel};
 use sinexp::report::TableFormat;
 use sinexp::report::sel_mismatch::{figure12, outlier_table, sign_table, singular_figure, singular_table};
-use sinexp::runtime::{Device, tune_allocator};
+use sinexp::runtime::tune_allocator;
 
 /// Target and actual weights at the start, their ratio by sign, and the singular values of both.
 #[derive(Parser, Debug)]

@@ -12,7 +12,7 @@ use sinexp::experiment::language::OpenedRun;
 use sinexp::files::ensure_writable_folder;
 use sinexp::report::TableFormat;
 use sinexp::report::sel_weights::{figure7, figure7_roles, histogram_table, weight_table};
-use sinexp::runtime::{Device, tune_allocator};
+use sinexp::runtime::tune_allocator;
 use sinexp::train::language::effective_weights;
 
 /// Compares the effective weights of a SEL run with the weights of a baseline run of the same size.

@@ -180,7 +180,10 @@ fn a_thousand_damaged_programs() {
         assert!(message.len() > 20 && message.len() < 4000, "{}: {message}", all[*i].display());
     }
     println!("{} refused, {} ended the child, of {}", refused.len(), aborted.len(), all.len());
-    assert!(refused.len() > MUTANTS / 3 && refused.len() + aborted.len() < MUTANTS, "damage that neither shows nor not");
+    assert!(
+        refused.len() > MUTANTS / 3 && refused.len() + aborted.len() < MUTANTS,
+        "damage that neither shows nor not"
+    );
 
     // The program itself: one line, no signal, nothing left behind.
     let chosen = aborted.iter().take(20).chain(refused.iter().step_by(refused.len() / 20)).copied();

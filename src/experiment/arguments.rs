@@ -111,6 +111,7 @@ pub struct SirenArguments {
     /// Another file for one of the pictures, as skin=skin.jpg; may be given several times
     #[arg(long, value_name = "NAME=FILE", value_parser = parse_image)]
     pub image: Vec<(String, PathBuf)>,
+    /// Where to compute, and how
     #[command(flatten)]
     pub device: DeviceArguments,
     /// Does only part K of N of the runs (1/4 .. 4/4), on this machine or another

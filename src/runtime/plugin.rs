@@ -49,7 +49,9 @@ pub(super) fn find(device: &str) -> Result<PathBuf> {
         let tried = if places.is_empty() { "no site-packages folder was found".into() } else { places.join(", ") };
         Error::Device {
             device: device.into(),
-            reason: format!("no plugin found; run ./setup --{device}, or install the pip package {package}. Tried: {tried}"),
+            reason: format!(
+                "no plugin found; run ./setup --{device}, or install the pip package {package}. Tried: {tried}"
+            ),
         }
     })
 }
