@@ -60,6 +60,24 @@ fn what_does_not_load_is_told_in_the_loaders_words() {
     }
 }
 
+/// Neither silence nor minutes: libtpu alone would ask the cloud's metadata server for five.
+#[test]
+fn a_machine_without_the_device_says_so_at_once() {
+    for device in ["cuda", "tpu"] {
+        let start = std::time::Instant::now();
+        let output = doctor(&["--device", device]);
+        let out = text(&output.stdout);
+        let works = format!("{device}: works");
+        if out.lines().any(|l| l.starts_with(&works)) {
+            continue;
+        }
+        assert!(start.elapsed().as_secs() < 60, "{device} took {:?}", start.elapsed());
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(1), format!("error: does not work: {device}\n")));
+        let said: Vec<&str> = out.lines().filter(|l| l.starts_with(&format!("{device}: FAILED: device"))).collect();
+        assert!(said.len() == 1 && said[0].len() > 40, "{out}");
+    }
+}
+
 #[test]
 fn an_unknown_device_is_a_mistake_of_the_callers() {
     let output = doctor(&["--device", "gpu"]);

@@ -39,8 +39,13 @@ fn candidates() -> Vec<PluginFile> {
     places.map(|(device, path)| PluginFile { device, path }).collect()
 }
 
-/// The plugin of `cuda` or `tpu`. The error lists the places tried and what to install.
+/// The plugin of `cuda` or `tpu`. The error lists the places tried and what to install, or says that there is no TPU.
 pub(super) fn find(device: &str) -> Result<PathBuf> {
+    if device == "tpu" && !has_pci_device(GOOGLE) {
+        // libtpu would ask the cloud's metadata server for minutes first.
+        let reason = "this machine has no TPU: there is no PCI device of Google's; plugin:/path/to/libtpu.so starts the plugin all the same";
+        return Err(Error::Device { device: device.into(), reason: reason.into() });
+    }
     let mut places: Vec<PathBuf> = candidates().into_iter().filter(|p| p.device == device).map(|p| p.path).collect();
     let found = places.iter().position(|p| p.is_file());
     found.map(|i| places.swap_remove(i)).ok_or_else(|| {
@@ -54,6 +59,16 @@ pub(super) fn find(device: &str) -> Result<PathBuf> {
             ),
         }
     })
+}
+
+/// Vendor number of TPUs.
+const GOOGLE: &str = "0x1ae0";
+
+/// Whether the kernel lists a PCI device of this vendor. Where it has no list, one may be there.
+fn has_pci_device(vendor: &str) -> bool {
+    let Ok(devices) = std::fs::read_dir("/sys/bus/pci/devices") else { return true };
+    let of = |path: PathBuf| std::fs::read_to_string(path.join("vendor")).is_ok_and(|v| v.trim() == vendor);
+    devices.flatten().any(|device| of(device.path()))
 }
 
 /// What `./setup --cuda` and `--tpu` installed, and the site-packages of the active virtual environment, of `./.venv`, and
