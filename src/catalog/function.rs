@@ -180,7 +180,7 @@ fn outline(tree: &Tree<usize>, port: &dyn Fn(usize) -> String) -> String {
         Tree::Dict(entries) => {
             let keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_str()).collect();
             match keys[..] {
-                [first, second, _, _, _, ..] => format!("{{{first}, {second}, ... {} more}}", keys.len() - 2),
+                [first, second, _, _, _, _, ..] => format!("{{{first}, {second}, ... {} more}}", keys.len() - 2),
                 _ => format!("{{{}}}", keys.join(", ")),
             }
         }

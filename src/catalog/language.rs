@@ -64,13 +64,13 @@ const LOGITS: Entry = Entry {
 };
 const LOSS: Entry = Entry {
     name: "transformer_loss",
-    about: "its mean cross-entropy in nats, each token from those before it",
+    about: "mean cross-entropy of the transformer in nats, each token from those before it",
     build: loss,
     ..LOGITS
 };
 const STEP: Entry = Entry {
     name: "language_step",
-    about: "one AdamW step of it with clipping, warm-up and decay; the state is donated",
+    about: "one AdamW step of the transformer with clipping, warm-up and decay; the state is donated",
     sizes: STEP_SIZES,
     numbers: &[RATE],
     dtypes: &[DType::F32, DType::BF16],
@@ -82,7 +82,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     LOGITS,
     Entry {
         name: "transformer_logits_sel",
-        about: "the same with SEL weights: mismatch, offset and a residual of rank RANK (0: neither)",
+        about: "its logits with SEL weights: mismatch, with an offset and a residual (neither at rank 0)",
         sizes: SEL_SIZES,
         numbers: &[BETA],
         network: Network::None,
@@ -91,7 +91,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     LOSS,
     Entry {
         name: "transformer_loss_sel",
-        about: "the same with SEL weights",
+        about: "its mean cross-entropy with SEL weights",
         sizes: SEL_SIZES,
         numbers: &[BETA],
         network: Network::None,
@@ -100,7 +100,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     STEP,
     Entry {
         name: "language_step_sel",
-        about: "the same with SEL weights, their scales in groups of their own (Eq. 11)",
+        about: "its AdamW step with SEL weights, their scales in groups of their own (Eq. 11)",
         sizes: SEL_STEP_SIZES,
         numbers: &[RATE, BETA],
         network: Network::None,
