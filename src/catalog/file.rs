@@ -31,6 +31,11 @@ pub(super) fn siren_constants(path: &Path, activation: Option<Activation>) -> Re
         .map(|(name, (dtype, dims))| (name.clone(), Array::full(*dtype, dims, 0.0)))
         .collect();
     let siren = Siren::from_weights(&weights).map_err(|e| Error::file(path, e))?;
+    let expected = siren.parameters();
+    if let Some(name) = weights.keys().find(|n| *n != "pe" && expected.iter().all(|(known, _)| known != *n)) {
+        let reason = format!("tensor `{name}` is of no layer: W.{} is missing", siren.hidden + 2);
+        return Err(Error::file(path, reason));
+    }
     let scalar = |name: &&&'static str| shapes.get(**name).is_some_and(|(_, dims)| dims.is_empty());
     let mut constants: Vec<&'static str> = ["omega0", "omega_h"].iter().filter(scalar).copied().collect();
     if siren.encoding > 0 {

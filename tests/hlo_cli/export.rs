@@ -8,8 +8,13 @@ use sinexp::catalog::{Choices, Function, entries, find};
 use sinexp::graph::Shape;
 use sinexp::interop::jax_export::Exported;
 use sinexp::interop::safetensors::{self, Tensors};
+use sinexp::nn::language_model::Start;
+use sinexp::nn::sel::Sel;
+use sinexp::nn::transformer::Transformer;
+use sinexp::optim::{AdamW, Decay, Schedule};
 use sinexp::random::Key;
 use sinexp::runtime::Device;
+use sinexp::train::language::{Checkpoint, Folded, LanguageConfig, Projection, StepSettings, loss_program};
 
 use super::{hlo, prints, refuses, text};
 
@@ -196,6 +201,71 @@ fn weights_decide_the_sizes() {
     assert!(!path.exists(), "half-written");
 }
 
+/// Files of language models: each block's tensors by their own names, so that the file is an argument as it is.
+#[test]
+fn a_language_model_is_exported_for_its_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, tokens) = (folder.path().join("f.hlo.txt"), folder.path().join("tokens.safetensors"));
+    let transformer = Transformer { heads: 2, ..Transformer::new(32, 16, 3) };
+    let config = LanguageConfig {
+        transformer: transformer.clone(),
+        projection: Projection::Sel(Sel::new(5.0)),
+        start: Start::default(),
+        init: None,
+        step: StepSettings {
+            batch: 3,
+            sequence: 6,
+            accumulation: 2,
+            optimizer: AdamW::default(),
+            clip: 1.0,
+            schedule: Schedule { peak: 1e-3, warmup: 2, total: 9, decay: Decay::Cosine },
+            anneal_steps: 9,
+            bf16: false,
+            replicas: 1,
+        },
+        seed: 0,
+        corpus: "none".into(),
+        tokenizer: "bytes".into(),
+        eval_every: 1,
+        eval_batches: 1,
+    };
+    let model = config.model();
+    let parameters = model.initial(config.start, Key::new(1)).expect("starts");
+    let zeros = |all: &Weights| -> Weights {
+        all.iter().map(|(n, a)| (n.clone(), Array::full(a.dtype(), a.dims(), 0.0))).collect()
+    };
+    let (m, v) = (zeros(&parameters), zeros(&parameters));
+    let saved = Checkpoint { step: 4, config: config.clone(), parameters, m, v };
+    let checkpoint = saved.save(folder.path(), 1).expect("saved");
+    let device = Device::open("cpu").expect("a CPU");
+    let folded = Folded::of_checkpoint(&device, &saved).expect("folds");
+    let plain = folder.path().join("plain.safetensors");
+    folded.write(&plain).expect("written");
+
+    let drawn = draw(3, &Shape::new(DType::I32, &[2, 7]));
+    save(&tokens, [("tokens".to_owned(), drawn.clone())].into());
+    let program = loss_program(&transformer, 2, 6, false).expect("built");
+    let arguments: Vec<&Array> = folded.weights.values().chain([&drawn]).collect();
+    let want = device.compile(&program).and_then(|p| p.call(&arguments)).expect("runs")[0].to_f64_vec()[0];
+    for file in [folder.path(), &checkpoint, &plain] {
+        let printed =
+            prints(&["export", "transformer_loss", "--to", "hlo", "--out", text(&path), "--weights", text(file)]);
+        assert!(printed.contains("params['blocks.2.q.W") && printed.contains("int32[2,7]"), "{printed}");
+        let weights = if file == plain { &plain } else { &checkpoint };
+        let out = folder.path().join("out.safetensors");
+        let inputs = ["--inputs", text(weights), "--inputs", text(&tokens), "--out", text(&out)];
+        prints(&[&["run", text(&path)], &inputs[..]].concat());
+        let got = safetensors::read(&out).expect("written").tensors["output.0"].to_f64_vec()[0];
+        assert!((got - want).abs() < 1e-5, "{}: {got} for {want}", file.display());
+    }
+    // The run's own step: its batch, accumulation and SEL leaves.
+    let export = ["export", "language_step", "--to", "hlo", "--out", text(&path), "--weights", text(&checkpoint)];
+    let printed = prints(&export);
+    assert!(printed.contains("int32[2,3,7]") && printed.contains("blocks.q.W.e.r"), "{printed}");
+    let error = refuses(&[&export[..], &["--depth", "2"]].concat());
+    assert!(error.contains("--depth") && error.contains("leave it out"), "{error}");
+}
+
 /// Mistakes are one line, and nothing is written.
 #[test]
 fn mistakes_are_one_line() {
@@ -208,7 +278,7 @@ fn mistakes_are_one_line() {
         }
         assert!(!path.exists(), "{arguments:?} wrote a file");
     };
-    fails(&["siren", "--to", "hlo"], &["`siren`", "expected a file, or one of siren_forward"]);
+    fails(&["siren", "--to", "hlo"], &["program = siren", "expected a file, or one of siren_forward"]);
     fails(&["siren_forward", "--to", "text"], &["--to", "jax-export"]);
     fails(&["siren_forward", "--to", "hlo", "--depth", "2"], &["--depth", "no such option, only --inputs"]);
     fails(&["siren_forward", "--to", "hlo", "--width", "0"], &["--width", "at least 1"]);
@@ -216,7 +286,8 @@ fn mistakes_are_one_line() {
     fails(&["siren_forward", "--to", "hlo", "--width", "999999999"], &["smaller sizes"]);
     fails(&["siren_forward", "--to", "hlo", "--orders", "2"], &["--orders", "not --to hlo"]);
     fails(&["siren_forward", "--to", "proto", "--stablehlo-version", "1.0.0"], &["--stablehlo-version", "--to proto"]);
-    fails(&["siren_forward", "--to", "artifact", "--stablehlo-version", "99.9.9"], &["99.9.9"]);
+    fails(&["siren_forward", "--to", "artifact", "--stablehlo-version", "99.9.9"], &["99.9.9", "none after"]);
+    fails(&["siren_forward", "--to", "jax-export", "--stablehlo-version", "new"], &["--stablehlo-version", "1.0.0"]);
     fails(&["siren_forward", "--to", "hlo", "--dtype", "bf16"], &["--dtype", "f32, f64"]);
     fails(&["siren_forward", "--to", "hlo", "--dtype", "float"], &["--dtype", "float"]);
     fails(&["siren_forward", "--to", "hlo", "--activation", "cos"], &["--activation", "sine, tanh"]);

@@ -57,6 +57,13 @@ impl Details {
         let refuse = |option: &str, value: &dyn std::fmt::Display, which: &str| {
             Err(Error::argument(option, value, format!("only a {which} has it, not --to {}", name(to))).into())
         };
+        if let Some(version) = self.stablehlo_version.as_deref().filter(|_| versioned) {
+            let newest = stablehlo_version()?;
+            if parsed(version).is_none_or(|asked| parsed(&newest).is_some_and(|newest| asked > newest)) {
+                let reason = format!("expected a version such as 1.0.0, and none after {newest}");
+                return Err(Error::argument("--stablehlo-version", version, reason).into());
+            }
+        }
         match (&self.stablehlo_version, self.orders, self.serialization_version) {
             (Some(version), ..) if !versioned => {
                 refuse("--stablehlo-version", version, "portable artifact or jax.export file")
@@ -103,6 +110,12 @@ impl Details {
             result => Ok((result?, None)),
         }
     }
+}
+
+/// `1.0.0` as numbers.
+fn parsed(version: &str) -> Option<[u32; 3]> {
+    let numbers: Option<Vec<u32>> = version.split('.').map(|n| n.parse().ok()).collect();
+    numbers?.try_into().ok()
 }
 
 fn name(to: To) -> String {
