@@ -112,3 +112,18 @@ impl Language {
         if bf16 { DType::BF16 } else { DType::F32 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_activation_is_that_of_the_initialisation() {
+        let of = |config: &str| trained_with(config);
+        assert_eq!(of(r#"{"init": "sm20"}"#), Some(Activation::Sine));
+        assert_eq!(of(r#"{"init": "tanh-pe", "gelu_tanh": null}"#), Some(Activation::Tanh));
+        assert_eq!(of(r#"{"init": "gelu", "gelu_tanh": false}"#), Some(Activation::Gelu { approximate: false }));
+        assert_eq!(of(r#"{"width": 3}"#), None);
+        assert_eq!(of("no JSON"), None);
+    }
+}

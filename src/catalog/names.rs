@@ -10,10 +10,13 @@ enum Step<'a> {
     Index(usize),
 }
 
+/// Leaves by the way to them, with the places of their inputs.
+type Leaves<'a> = Vec<(Vec<Step<'a>>, usize)>;
+
 /// The arguments that inputs of these names, in this order, are leaves of. None where the names do not say, or where
 /// leaves would be in another order: JAX sorts dicts by key.
 pub(super) fn arguments(names: &[&str]) -> Option<Vec<Argument>> {
-    let mut all: Vec<(&str, Vec<(Vec<Step>, usize)>)> = Vec::new();
+    let mut all: Vec<(&str, Leaves)> = Vec::new();
     for (place, name) in names.iter().enumerate() {
         let (root, path) = name.find('[').map_or((*name, ""), |at| name.split_at(at));
         let path = steps(path)?;
@@ -24,7 +27,7 @@ pub(super) fn arguments(names: &[&str]) -> Option<Vec<Argument>> {
             _ => return None,
         }
     }
-    let argument = |(name, leaves): (&str, Vec<_>)| Some(Argument { name: name.to_owned(), tree: tree(&leaves)? });
+    let argument = |(name, leaves): (&str, Leaves)| Some(Argument { name: name.to_owned(), tree: tree(&leaves)? });
     let all: Vec<Argument> = all.into_iter().map(argument).collect::<Option<_>>()?;
     let places: Vec<usize> = all.iter().flat_map(|a| a.tree.leaves()).copied().collect();
     places.iter().copied().eq(0..names.len()).then_some(all)
@@ -57,8 +60,7 @@ fn tree(leaves: &[(Vec<Step>, usize)]) -> Option<Tree<usize>> {
     {
         return Some(Tree::Leaf(*place));
     }
-    type Children<'a> = Vec<(Step<'a>, Vec<(Vec<Step<'a>>, usize)>)>;
-    let mut children: Children = Vec::new();
+    let mut children: Vec<(Step, Leaves)> = Vec::new();
     for (path, place) in leaves {
         let (first, rest) = path.split_first()?;
         match children.iter_mut().find(|(step, _)| step == first) {
