@@ -100,10 +100,15 @@ def check(name: str, exported: Any, f: Callable[..., Any]) -> None:
     args = arguments(exported)
     assert exported.fun_name in (name, f"jit_{name}") and exported.nr_devices == 1, exported.fun_name
     want = jax.jit(f)(*args)
-    worst = compare(name, exported.call(*args), want)
-    worst = max(worst, compare(f"jit {name}", jax.jit(exported.call)(*args), want))
+    call = jax.jit(exported.call)
+    worst = compare(f"jit {name}", call(*args), want)
     # Not donated: the same arguments again.
-    compare(f"{name} again", exported.call(*args), want)
+    compare(f"{name} again", call(*args), want)
+    if not name.startswith("language"):  # which take long to compile
+        worst = max(worst, compare(name, exported.call(*args), want))
+    if name == "language_step_sel":
+        print(f"{name}: {worst:.1e}", flush=True)
+        return
     floats = tuple(i for i, a in enumerate(args) if all(jnp.issubdtype(x.dtype, jnp.floating) for x in jax.tree.leaves(a)))
     tolerance = TOLERANCE if name != "pair" else 1e-2  # a gradient in bf16
     got = jax.jit(jax.grad(total(exported.call), floats))(*args)
