@@ -1,28 +1,31 @@
-"""Runs the programs of hlo/ in JAX and compares them with JAX's own functions on the same inputs.
+"""Runs the programs of hlo/ in JAX and compares them with JAX's own functions (catalog_jax.py) on the same inputs.
 
-The way from HLO text into JAX is private API of the pinned version (python/requirements.txt).
+The way from HLO text into JAX is private API of the pinned version (python/requirements.txt). Their derivatives are
+checked as files of jax.export: check_jax_export.py.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+from catalog_jax import FUNCTIONS, draw, x64
 from jax._src.interpreters import mlir
 from jax._src.lib import xla_client
 from jaxlib import _hlo
 from jaxlib.mlir import ir
 
-jax.config.update("jax_enable_x64", True)
 FOLDER = Path(__file__).resolve().parent.parent / "hlo"
+# Of the largest element of a result.
+TOLERANCES = {"f32": 1e-5, "f64": 1e-12}
 
 
-def load(name: str) -> Any:
+def load(text: str) -> Any:
     """The program as a function of NumPy arrays that returns a list of them."""
-    module = _hlo.hlo_module_from_text((FOLDER / f"{name}.hlo.txt").read_text())
+    module = _hlo.hlo_module_from_text(text)
     computation = xla_client.XlaComputation(module.as_serialized_hlo_module_proto())
     text = xla_client._xla.mlir.xla_computation_to_mlir_module(computation)
     backend = jax.local_devices()[0].client
@@ -38,30 +41,42 @@ def load(name: str) -> Any:
     return call
 
 
-def network(rng: np.random.Generator, sizes: list[int], dtype: type) -> list[np.ndarray]:
-    flat = []
-    for fan_in, fan_out in zip(sizes[:-1], sizes[1:]):
-        flat.append(rng.normal(size=(fan_out, fan_in)).astype(dtype) * np.sqrt(2 / fan_in).astype(dtype))
-        flat.append(rng.uniform(-3, 3, fan_out).astype(dtype))
-    return flat
+def inputs(text: str) -> dict[str, tuple[tuple[int, ...], Any]]:
+    """Name, shape and type of each input, in order."""
+    entry = text[text.index("\nENTRY ") :]
+    types = {"f32": np.float32, "f64": np.float64, "s32": np.int32}
+    found = {}
+    pattern = r'= (\w+)\[([\d,]*)\] parameter\((\d+)\), metadata=\{op_name="([^"]*)"\}'
+    for dtype, dims, number, name in re.findall(pattern, entry):
+        assert int(number) == len(found), f"input {name} is not in order"
+        found[name] = tuple(int(d) for d in dims.split(",") if d), types[dtype]
+    return found
 
 
-def layers(flat: list[Any], x: jax.Array) -> list[jax.Array]:
-    """h_0 .. h_L, and the output."""
-    values = []
-    for w, b in zip(flat[:-2:2], flat[1:-2:2]):
-        x = jnp.sin(x @ w.T + b)
-        values.append(x)
-    return values + [x @ flat[-2].T + flat[-1]]
+# Inputs that are arguments of their own; all others are in the dict that is the first argument.
+ARGUMENTS = ("x", "y", "learning_rate", "tokens")
 
 
-def adam(flat: list[Any], m: list[Any], v: list[Any], t: Any, x: Any, y: Any, rate: Any) -> list[jax.Array]:
-    loss, grads = jax.value_and_grad(lambda f: jnp.mean((layers(f, x)[-1] - y) ** 2))(flat)
-    t = t + 1
-    m = [0.9 * m + 0.1 * g for m, g in zip(m, grads)]
-    v = [0.999 * v + 0.001 * g * g for v, g in zip(v, grads)]
-    new = [p - rate * (m / (1 - 0.9**t)) / (jnp.sqrt(v / (1 - 0.999**t)) + 1e-8) for p, m, v in zip(flat, m, v)]
-    return [*new, *m, *v, t, loss]
+def arguments(values: dict[str, np.ndarray], steps: bool) -> tuple[Any, ...]:
+    """Inputs by name as the arguments of the function."""
+    rest = {name: value for name, value in values.items() if name not in ARGUMENTS}
+    if steps:
+        state: dict[str, Any] = {name: rest.pop(name) for name in ("t", "finite") if name in rest}
+        moment = lambda letter: {n[2:]: rest.pop(n) for n in list(rest) if n.startswith(f"{letter}.")}
+        state |= {"m": moment("m"), "v": moment("v"), "params": rest}
+        rest = state
+    return rest, *(values[name] for name in ARGUMENTS if name in values)
+
+
+def results(values: Any, names: list[str], steps: bool) -> list[Any]:
+    """What the function gives in the order of the program."""
+    if not steps:
+        return [values]
+    state, further = values
+    flat = state["params"] | {f"{k}.{n}": v for k in "mv" for n, v in state[k].items()}
+    flat |= {name: state[name] for name in ("t", "finite") if name in state}
+    last = [further["loss"], further["grad_norm"]] if isinstance(further, dict) else [further]
+    return [flat[name] for name in names if name in flat] + last
 
 
 def compare(name: str, got: list[np.ndarray], want: list[Any], tolerance: float) -> None:
@@ -77,24 +92,20 @@ def compare(name: str, got: list[np.ndarray], want: list[Any], tolerance: float)
 
 
 def main() -> None:
-    rng = np.random.default_rng(3)
-    flat = network(rng, [2, 16, 16, 16, 16, 1], np.float32)
-    x, y = rng.uniform(-1, 1, (8, 2)).astype(np.float32), rng.normal(size=(8, 1)).astype(np.float32)
-    compare("siren_forward", load("siren_forward")(*flat, x), [layers(flat, x)[-1]], 1e-5)
-
-    m = [rng.normal(size=p.shape).astype(np.float32) * 0.1 for p in flat]
-    v = [rng.uniform(0.1, 1, p.shape).astype(np.float32) for p in flat]
-    t, rate = np.float32(4), np.float32(1e-3)
-    with jax.enable_x64(False):
-        want = [np.asarray(w) for w in adam(flat, m, v, t, x, y, rate)]
-    compare("regression_step", load("regression_step")(*flat, *m, *v, t, x, y, rate), want, 1e-5)
-
-    deep = network(rng, [1, 8, 8, 8, 8, 1], np.float64)
-    points = rng.uniform(-1, 1, (2, 1))
-    rest = lambda h: layers(deep[4:], h)[-2]
-    first = lambda x: layers(deep, x)[1]
-    want = [jax.vmap(lambda x: jax.jacrev(rest)(first(x)))(points)]
-    compare("hidden_jacobian", load("hidden_jacobian")(*deep[:8], points), want, 1e-12)
+    files = sorted(FOLDER.glob("*.hlo.txt"))
+    assert len(files) > 10, f"{FOLDER} has {len(files)} programs"
+    for file in files:
+        name, text = file.name.removesuffix(".hlo.txt"), file.read_text()
+        rng = np.random.default_rng(3)
+        ports, steps = inputs(text), name.endswith(("_step", "_step_sel"))
+        # Names as in the pytree, so that leaves are drawn as in check_jax_export.py.
+        path = lambda n: f"['{n[0]}']['{n[2:]}']" if steps and n.startswith(("m.", "v.")) else f"['{n}']"
+        values = {n: draw(rng, path(n), shape, dtype) for n, (shape, dtype) in ports.items()}
+        double = any(dtype is np.float64 for _, dtype in ports.values())
+        with x64(double):
+            got = load(text)(*values.values())
+            want = results(jax.jit(FUNCTIONS[name])(*arguments(values, steps)), list(values), steps)
+            compare(name, got, want, TOLERANCES["f64" if double else "f32"])
 
 
 if __name__ == "__main__":

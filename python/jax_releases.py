@@ -3,7 +3,7 @@
 Makes a virtual environment for each release under --folder (about 400 MB, removed afterwards), and runs
 python/check_jax_export.py --files in it. Not part of the checks that run on every change.
 
-    cargo build --example jax_export && python python/jax_releases.py --folder /tmp/releases
+    cargo build --bin hlo && .venv/bin/python python/jax_releases.py --folder /tmp/releases
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import check_jax_export
 
 ROOT = Path(__file__).resolve().parent.parent
 RELEASES = ["0.4.35", "0.5.3", "0.6.2", "0.7.2", "0.8.3", "0.9.2", "0.10.2"]
@@ -44,12 +46,10 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True, help="where the environments are made")
     parser.add_argument("--release", action="append", help=f"repeatable [default: {' '.join(RELEASES)}]")
     parser.add_argument("--python", default=sys.executable, help="interpreter for them: JAX 0.11 and later need 3.12")
-    parser.add_argument("--serialization-version", default="2", help="number that the files name")
+    parser.add_argument("--serialization-version", type=int, default=2, help="number that the files name")
     options = parser.parse_args()
     files = options.folder / "files"
-    example = ROOT / "target" / "debug" / "examples" / "jax_export"
-    command = [example, "--out", files, "--serialization-version", options.serialization_version]
-    subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    check_jax_export.write(files, options.serialization_version)
     failed = False
     for release in options.release or RELEASES:
         result = check(release, options.python, options.folder, files)

@@ -3,6 +3,7 @@
 
 pub mod analysis;
 pub mod array;
+pub mod catalog;
 pub mod cli;
 pub mod convert;
 pub mod data;

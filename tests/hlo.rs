@@ -1,66 +1,75 @@
-//! The programs in hlo/ are what the library prints today. `SINEXP_UPDATE=1 cargo test --test hlo` writes them anew.
+//! The programs in hlo/, and the table of its README, are what the library prints today. `SINEXP_UPDATE=1 cargo test --test
+//! hlo` writes them anew.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use sinexp::array::DType;
-use sinexp::graph::{Program, Shape, Tensor, stack};
-use sinexp::nn::siren::Siren;
-use sinexp::train::{StepOptions, regression_step};
-use sinexp::transform::{jacobian, vmap};
+use sinexp::catalog::{Choices, Entry, Function, entries, find};
+use sinexp::graph::{Tensor, stack};
 
-/// Width 16, three hidden layers, two coordinates to one value, eight samples.
-fn siren() -> Siren {
-    Siren::new(2, 16, 3, 1)
+/// Larger programs are not stored.
+const MOST_BYTES: usize = 250_000;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("hlo")
 }
 
-fn forward() -> Program {
-    let siren = siren();
-    let params = siren.inputs(DType::F32);
-    let x = Tensor::parameter("x", Shape::new(DType::F32, &[8, 2]));
-    let y = siren.apply(&params, &x);
-    let inputs: Vec<Tensor> = siren.parameters().iter().map(|(name, _)| params[name].clone()).chain([x]).collect();
-    Program::new("siren_forward", &inputs, &[("y", y)]).expect("a program")
+fn build(entry: &Entry) -> Function {
+    entry.build(&Choices::default()).unwrap_or_else(|e| panic!("{}: {e}", entry.name))
 }
 
-fn step() -> Program {
-    let options = StepOptions { omegas: false, ..StepOptions::default() };
-    regression_step(&siren(), 8, &options).expect("a program")
-}
-
-/// dh_3/dh_1 at two points, in f64.
-fn hidden_jacobian() -> Program {
-    let siren = Siren::new(1, 8, 3, 1);
-    let params = siren.inputs(DType::F64);
-    let x = Tensor::parameter("x", Shape::new(DType::F64, &[2, 1]));
-    let j = vmap(&[x.clone()], &[Some(0)], |x| {
-        let h = siren.layers(&params, &x[0]).activations;
-        Ok(vec![jacobian(&h[3], &h[1])?])
-    });
-    let hidden = |name: &str| !name.ends_with(".4");
-    let names = siren.parameters();
-    let inputs: Vec<Tensor> =
-        names.iter().filter(|(n, _)| hidden(n)).map(|(n, _)| params[n].clone()).chain([x]).collect();
-    Program::new("hidden_jacobian", &inputs, &[("J", j.expect("a Jacobian")[0].clone())]).expect("a program")
+/// Writes the file where asked to; panics where it is another.
+fn check(path: &Path, text: &str) {
+    if std::env::var_os("SINEXP_UPDATE").is_some() {
+        sinexp::files::write_bytes(path, text.as_bytes()).expect("hlo/ can be written");
+    }
+    let stored = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(stored == text, "{}: run SINEXP_UPDATE=1 cargo test --test hlo", path.display());
 }
 
 #[test]
 fn the_stored_programs_are_what_is_printed() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("hlo");
-    for program in [forward(), step(), hidden_jacobian()] {
-        let path = folder.join(format!("{}.hlo.txt", program.name));
-        if std::env::var_os("SINEXP_UPDATE").is_some() {
-            sinexp::files::write_bytes(&path, program.text.as_bytes()).expect("hlo/ can be written");
+    let mut expected = BTreeSet::from(["README.md".to_owned()]);
+    let (mut rows, mut large) = (Vec::new(), Vec::new());
+    for entry in entries() {
+        let function = build(&entry);
+        assert_eq!(function.program.name, entry.name);
+        if function.program.text.len() > MOST_BYTES {
+            large.push(format!("`{}`", entry.name));
+            continue;
         }
-        let stored = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(stored == program.text, "{}: run SINEXP_UPDATE=1 cargo test --test hlo", path.display());
+        let file = format!("{}.hlo.txt", entry.name);
+        check(&folder().join(&file), &function.program.text);
+        // A bar would end the cell.
+        let (signature, about) = (function.to_string().replace('|', "\\|"), entry.about);
+        let command = format!("hlo export {} --to hlo --out hlo/{file}", entry.name);
+        rows.push(format!("| `{file}` | {about} | `{signature}` | `{command}` |"));
+        expected.insert(file);
     }
+    let readme = format!(
+        "# Programs as HLO text\n\n\
+         What `hlo list` lists at its default sizes, for people and other programs to read; {} only when asked for, as it \
+         is long. The state of steps is donated: `input_output_alias` in the first \
+         line. Dicts are passed leaf by leaf; `hlo export` prints the order.\n\n\
+         `SINEXP_UPDATE=1 cargo test --test hlo` writes all of this anew, `cargo run --bin hlo -- export ...` one file. \
+         `tests/hlo.rs` holds them to what is printed; `python/check_hlo.py` and `python/check_jax_export.py` run each in \
+         JAX against JAX's own functions, with derivatives.\n\n\
+         | file | what | signature | made by |\n| --- | --- | --- | --- |\n{}\n",
+        large.join(", "),
+        rows.join("\n")
+    );
+    check(&folder().join("README.md"), &readme);
+    let found = std::fs::read_dir(folder()).expect("hlo/").flatten();
+    let found: BTreeSet<String> = found.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    assert_eq!(found, expected, "hlo/ holds what no entry is, or lacks one");
 }
 
 /// The same graph prints the same text, whatever was built before it in the process.
 #[test]
 fn printing_is_deterministic() {
-    let first = step().text;
+    let step = || build(&find("regression_step").expect("known")).program.text;
+    let first = step();
     let _ = stack(&[Tensor::scalar(1f32), Tensor::scalar(2f32)], 0);
-    assert_eq!(first, step().text);
+    assert_eq!(first, step());
     assert!(first.starts_with("HloModule regression_step, input_output_alias={ {0}: (0, {}, may-alias)"));
 }

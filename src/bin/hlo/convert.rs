@@ -3,24 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sinexp::cli::say;
 use sinexp::files::write_bytes;
 use sinexp::interop::program::Foreign;
-use sinexp::runtime::translate::{proto_to_artifact, proto_to_stablehlo_text, stablehlo_version};
 
-/// A format to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum To {
-    /// HLO text with all constants
-    Hlo,
-    /// Serialised HloModuleProto
-    Proto,
-    /// StableHLO text
-    Stablehlo,
-    /// StableHLO portable artifact
-    Artifact,
-}
+use crate::export::foreign_bytes;
+use crate::formats::{Details, To};
 
 /// Writes a program in another format.
 #[derive(Args, Debug)]
@@ -34,22 +23,14 @@ pub struct Convert {
     /// File to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// StableHLO version that a portable artifact is for [default: the newest that XLA here writes]
-    #[arg(long, value_name = "VERSION")]
-    stablehlo_version: Option<String>,
+    #[command(flatten)]
+    details: Details,
 }
 
 pub fn run(arguments: &Convert) -> Result<()> {
+    arguments.details.check(arguments.to)?;
     let foreign = Foreign::open(&arguments.program)?;
-    let bytes = match arguments.to {
-        To::Hlo => foreign.text.into_bytes(),
-        To::Proto => foreign.module,
-        To::Stablehlo => proto_to_stablehlo_text(&foreign.module)?.into_bytes(),
-        To::Artifact => {
-            let version = arguments.stablehlo_version.clone().map_or_else(stablehlo_version, Ok)?;
-            proto_to_artifact(&foreign.module, &version)?
-        }
-    };
+    let (bytes, _) = foreign_bytes(&foreign, arguments.to, &arguments.details)?;
     write_bytes(&arguments.out, &bytes)?;
     say(&format!("{} bytes written to {}", bytes.len(), arguments.out.display()));
     Ok(())

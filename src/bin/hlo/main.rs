@@ -1,6 +1,8 @@
 //! `hlo`: programs as files: shows, runs and converts those of JAX and others, and writes ours.
 
 mod convert;
+mod export;
+mod formats;
 mod run;
 
 use std::process::ExitCode;
@@ -25,6 +27,10 @@ enum Command {
     Run(run::Run),
     /// Writes a program in another format
     Convert(convert::Convert),
+    /// Writes one of the toolkit's programs, or any program, for JAX and others
+    Export(Box<export::Export>),
+    /// Lists the toolkit's programs
+    List,
 }
 
 fn main() -> ExitCode {
@@ -37,5 +43,7 @@ fn main() -> ExitCode {
         Command::Show(arguments) => run::show(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
+        Command::List => export::list(),
     })
 }

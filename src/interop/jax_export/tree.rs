@@ -49,15 +49,31 @@ impl<T> Tree<T> {
 
     /// The structure alone.
     pub fn structure(&self) -> Tree {
-        let many = |children: &[Tree<T>]| children.iter().map(Tree::structure).collect();
-        match self {
-            Tree::Leaf(_) => Tree::Leaf(()),
-            Tree::None => Tree::None,
-            Tree::Tuple(children) => Tree::Tuple(many(children)),
-            Tree::List(children) => Tree::List(many(children)),
-            Tree::Dict(entries) => Tree::Dict(entries.iter().map(|(k, t)| (k.clone(), t.structure())).collect()),
-            Tree::Custom(name, data, children) => Tree::Custom(name.clone(), data.clone(), many(children)),
+        self.map(&mut |_| ())
+    }
+
+    /// The same with `f` of each leaf.
+    pub fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Tree<U> {
+        match self.try_map::<U, std::convert::Infallible>(&mut |leaf| Ok(f(leaf))) {
+            Ok(tree) => tree,
+            Err(never) => match never {},
         }
+    }
+
+    /// [`Tree::map`] by what may fail.
+    pub fn try_map<U, E>(&self, f: &mut dyn FnMut(&T) -> Result<U, E>) -> Result<Tree<U>, E> {
+        let mut many = |children: &[Tree<T>]| children.iter().map(|c| c.try_map(f)).collect::<Result<Vec<_>, E>>();
+        Ok(match self {
+            Tree::Leaf(leaf) => Tree::Leaf(f(leaf)?),
+            Tree::None => Tree::None,
+            Tree::Tuple(children) => Tree::Tuple(many(children)?),
+            Tree::List(children) => Tree::List(many(children)?),
+            Tree::Dict(entries) => {
+                let entry = |(key, tree): &(String, Tree<T>)| Ok((key.clone(), tree.try_map(f)?));
+                Tree::Dict(entries.iter().map(entry).collect::<Result<_, E>>()?)
+            }
+            Tree::Custom(name, data, children) => Tree::Custom(name.clone(), data.clone(), many(children)?),
+        })
     }
 
     /// What leads to each leaf, in Python's words, below `root`: `result[0]['w']`.
