@@ -1,23 +1,28 @@
-//! Singular values of a deep sine network's hidden-to-hidden Jacobian: the uniform-phase paper's Figure 3.
+//! Singular values of Jacobians: of a deep sine network's, hidden to hidden (the uniform-phase paper's Figure 3), and of any
+//! program's.
 
-use std::path::{Path, PathBuf};
+mod networks;
+mod program;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
-use clap::Parser;
-use serde_json::json;
-use sinexp::analysis::protocol::{Protocol, SINE_INITS, Weights, moment_field, sampled_points, spectra};
-use sinexp::analysis::spectrum::Cell;
-use sinexp::cli::{self, Progress, RunRecord};
+use clap::{Parser, ValueEnum};
+use serde_json::{Value, json};
+use sinexp::analysis::protocol::SINE_INITS;
+use sinexp::cli::{self, RunRecord};
 use sinexp::error::{Error, Result};
 use sinexp::files::ensure_writable_folder;
-use sinexp::nn::siren_weights::{LayerNames, SirenWeights};
+use sinexp::nn::siren_weights::Layout;
 use sinexp::report::spectrum::{figure, spectra_table, summary_table};
 use sinexp::report::{Figure, Table, TableFormat};
 use sinexp::runtime::{Device, set_verbose, tune_allocator};
 
 /// Singular values of J = dh_L/dh_1 at random inputs, by initialisation and depth. The defaults are the protocol of
-/// the uniform-phase paper (arXiv 2609.30633, Appendix C): its Figure 3.
+/// the uniform-phase paper (arXiv 2609.30633, Appendix C): its Figure 3. With --weights, of a network of yours; with --hlo,
+/// of any function that JAX or another library wrote as a program.
+///
+/// Exit code 2 means a mistake in the call or in a file, 1 a failure.
 #[derive(Parser, Debug)]
 #[command(name = "spectrum", version, allow_negative_numbers = true)]
 struct Arguments {
@@ -59,18 +64,79 @@ struct Arguments {
     #[arg(long, value_name = "FORMAT,...", default_value = "png,svg,csv,parquet,md", value_delimiter = ',',
           value_parser = ["png", "svg", "csv", "parquet", "md"])]
     format: Vec<String>,
-    /// Takes a trained or foreign SIREN from this safetensors file instead of drawing networks
+    /// Takes a trained or foreign SIREN from this .safetensors or .npz file instead of drawing networks
     #[arg(long, value_name = "FILE", conflicts_with_all = ["width", "depths", "inits", "networks"])]
     weights: Option<PathBuf>,
-    /// How FILE names weight/bias of layer {i}, e.g. W.{i}/b.{i}; several pairs by commas
+    /// How FILE names weight/bias of layer {i}, e.g. W.{i}/b.{i} or params/Dense_{i}/kernel/params/Dense_{i}/bias; several
+    /// pairs by commas, one without {i} for the output layer [default: as this toolkit, PyTorch, Equinox and Flax do]
     #[arg(long, value_name = "PATTERNS", requires = "weights")]
     names: Option<String>,
+    /// Which way FILE's matrices lie [default: in-out where they are called kernel, else out-in]
+    #[arg(long, value_enum, requires = "weights")]
+    layout: Option<Lies>,
+    /// Differentiates this program instead: HLO text, an HLO protocol buffer, StableHLO text, a portable artifact or a file
+    /// of jax.export. J = d output/d wrt, each as one vector, in the program's own types; singular values in f64
+    #[arg(long, value_name = "PROGRAM", requires = "input",
+          conflicts_with_all = ["weights", "width", "depths", "inits", "networks", "points", "seed", "domain", "omega0", "omega_h"])]
+    hlo: Option<PathBuf>,
+    /// Where to differentiate: a .safetensors or .npz file with the argument to differentiate by, of the program's shape
+    /// (one point) or with one more axis in front (many points); it may hold other arguments too
+    #[arg(long, value_name = "FILE", requires = "hlo")]
+    input: Option<PathBuf>,
+    /// The program's other arguments by name, .safetensors or .npz; repeatable. `params['a']['w']`, params/a/w and a.w are
+    /// one name
+    #[arg(long, value_name = "FILE", requires = "hlo")]
+    params: Vec<PathBuf>,
+    /// The result to differentiate, by name or number from 0 [default: the only floating-point one]
+    #[arg(long, value_name = "RESULT", requires = "hlo")]
+    output: Option<String>,
+    /// The argument to differentiate by, by name or number from 0 [default: the only floating-point one that is not in
+    /// --params, or that is in --input]
+    #[arg(long, value_name = "ARGUMENT", requires = "hlo")]
+    wrt: Option<String>,
+    /// Takes axis 0 of argument and result as independent samples and J as each sample's own. That they do not mix is
+    /// checked
+    #[arg(long, requires = "hlo")]
+    batched: bool,
     /// Shows XLA's own messages
     #[arg(short, long)]
     verbose: bool,
 }
 
+/// The values of --layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Lies {
+    /// (outputs, inputs), as PyTorch and Equinox
+    OutIn,
+    /// (inputs, outputs), as Flax
+    InOut,
+}
+
+impl From<Lies> for Layout {
+    fn from(lies: Lies) -> Layout {
+        match lies {
+            Lies::OutIn => Layout::OutIn,
+            Lies::InOut => Layout::InOut,
+        }
+    }
+}
+
+/// What there is to write.
+struct Outcome {
+    config: Value,
+    summary: Table,
+    spectra: Table,
+    figure: Figure,
+    /// Of the figure's files.
+    stem: &'static str,
+}
+
 fn main() -> ExitCode {
+    // XLA ends the process on some damaged programs.
+    let opens_program = std::env::args_os().any(|a| a == "--hlo" || a.to_string_lossy().starts_with("--hlo="));
+    if opens_program && let Some(code) = cli::supervised("the work on this program") {
+        return code;
+    }
     tune_allocator();
     cli::run(spectrum)
 }
@@ -80,119 +146,36 @@ fn spectrum(arguments: Arguments) -> anyhow::Result<()> {
     once("--depths", &arguments.depths)?;
     once("--inits", &arguments.inits)?;
     // Whatever the person can have got wrong is found before anything is written.
-    let foreign = arguments.weights.as_deref().map(|path| read_weights(path, &arguments)).transpose()?;
+    let foreign = arguments.weights.as_deref().map(|path| networks::read_weights(path, &arguments)).transpose()?;
     let device = Device::open(&arguments.device)?;
+    let opened = arguments.hlo.as_deref().map(|path| program::Opened::new(path, &arguments, &device)).transpose()?;
     ensure_writable_folder(&arguments.out)?;
 
     let mut record = RunRecord::new("spectrum", arguments.seed, &device.describe());
-    let (cells, config) = match foreign {
-        Some((name, siren)) => foreign_cells(&arguments, &device, &name, siren)?,
-        None => drawn_cells(&arguments, &device)?,
+    let outcome = match (opened, foreign) {
+        (Some(opened), _) => opened.outcome()?,
+        (None, Some((name, siren))) => of_cells(networks::foreign_cells(&arguments, &device, &name, siren)?)?,
+        (None, None) => of_cells(networks::drawn_cells(&arguments, &device)?)?,
     };
-    let what = config["what"].as_str().unwrap_or_default().to_owned();
-    record.set("config", config);
-    let summary = summary_table(&format!("Singular values of J = dh_L/dh_1: {what}"), &cells)?;
-    cli::say(&summary.to_string());
-    let files = write(&arguments, &cells, &summary, &figure(&cells, &what))?;
+    record.set("config", outcome.config.clone());
+    cli::say(&outcome.summary.to_string());
+    let files = write(&arguments, &outcome)?;
     record.set("files", json!(files));
     record.write(&arguments.out)?;
     cli::say(&format!("\nWritten to {}: {}, run.json", arguments.out.display(), files.join(", ")));
     Ok(())
 }
 
-/// The networks of the paper's protocol: one cell for each initialisation and depth.
-fn drawn_cells(arguments: &Arguments, device: &Device) -> anyhow::Result<(Vec<Cell>, serde_json::Value)> {
-    let protocol = Protocol {
-        width: arguments.width as usize,
-        networks: arguments.networks as usize,
-        points: arguments.points as usize,
-        seed: arguments.seed,
-        omega0: arguments.omega0.unwrap_or(30.0),
-        omega_h: arguments.omega_h.unwrap_or(1.0),
-        domain: arguments.domain.unwrap_or((-std::f64::consts::PI, std::f64::consts::PI)),
-    };
-    let moments = match arguments.inits.iter().any(|i| i == "uniform-mm") {
-        true => Some(moment_field(device, &protocol)?),
-        false => None,
-    };
-    let total = arguments.inits.len() * arguments.depths.len() * protocol.networks;
-    let mut progress = Progress::new("spectrum", total as u64);
-    let mut cells = Vec::new();
-    for depth in &arguments.depths {
-        let jacobian = protocol.jacobian(device, *depth)?;
-        for init in &arguments.inits {
-            cells.push(protocol.cell(&jacobian, init, *depth, moments.as_ref(), || {
-                progress.step(&format!("{init} L {depth}"));
-            })?);
-        }
-    }
-    drop(progress);
-    // Grouped as in the paper: by initialisation, then depth, each in the order given.
-    let place = |c: &Cell| arguments.inits.iter().position(|i| i == c.name());
-    cells.sort_by_key(place);
-    let what = format!(
-        "N = {}, {} networks × {} points on [{:.4}, {:.4}], seed {}.",
-        protocol.width, protocol.networks, protocol.points, protocol.domain.0, protocol.domain.1, protocol.seed
-    );
-    let config = json!({
-        "what": what,
-        "width": protocol.width,
-        "depths": arguments.depths,
-        "inits": arguments.inits,
-        "networks": protocol.networks,
-        "points": protocol.points,
-        "omega0": protocol.omega0,
-        "omega_h": protocol.omega_h,
-        "domain": protocol.domain,
-        "moments": moments.map(|m| json!({ "mu": m.mu.to_vec(), "sigma": m.sigma.iter().collect::<Vec<_>>(),
-                                           "omega": m.omega.iter().collect::<Vec<_>>() })),
-    });
-    Ok((cells, config))
-}
-
-/// The one network of a file.
-fn foreign_cells(
-    arguments: &Arguments,
-    device: &Device,
-    name: &str,
-    siren: SirenWeights,
-) -> anyhow::Result<(Vec<Cell>, serde_json::Value)> {
-    let domain = arguments.domain.unwrap_or((-1.0, 1.0));
-    let (width, depth, omega0, omega_h) = (siren.width, siren.depth, siren.omega0, siren.omega_h);
-    let points = sampled_points(arguments.seed, arguments.points as usize, siren.n_in, domain);
-    let (network, weights): (_, Weights) = siren.clone().network();
-    let jacobian = sinexp::analysis::jacobian::HiddenJacobian::new(device, &network, arguments.points as usize)?;
-    let cell = spectra(&jacobian, name, network.hidden, 1, |_| Ok((weights.clone(), points.clone())), || {})?;
-    let what = format!(
-        "{name}, N = {}, L = {}, ω₀ = {}, ω = {}, {} points on [{}, {}], seed {}.",
-        width, depth, omega0, omega_h, arguments.points, domain.0, domain.1, arguments.seed
-    );
-    let config = json!({
-        "what": what,
-        "weights": arguments.weights,
-        "width": width,
-        "depths": [depth],
-        "points": arguments.points,
-        "omega0": omega0,
-        "omega_h": omega_h,
-        "domain": domain,
-    });
-    Ok((vec![cell], config))
-}
-
-/// The network in a file, and the file's name without its extension.
-fn read_weights(path: &Path, arguments: &Arguments) -> anyhow::Result<(String, SirenWeights)> {
-    let names = arguments.names.as_deref().map_or_else(|| Ok(LayerNames::default()), LayerNames::parse)?;
-    let file = sinexp::interop::safetensors::read(path)?;
-    let omega = (arguments.omega0, arguments.omega_h);
-    let siren = SirenWeights::find(&file.tensors, &file.metadata, &names, omega);
-    let siren = siren.with_context(|| path.display().to_string())?;
-    let name = path.file_stem().map_or_else(|| "network".into(), |s| s.to_string_lossy().into_owned());
-    Ok((name, siren))
+/// Tables and figure of sine networks.
+fn of_cells((cells, config): (Vec<sinexp::analysis::spectrum::Cell>, Value)) -> Result<Outcome> {
+    let what = config["what"].as_str().unwrap_or_default().to_owned();
+    let summary = summary_table(&format!("Singular values of J = dh_L/dh_1: {what}"), &cells)?;
+    Ok(Outcome { config, summary, spectra: spectra_table(&cells)?, figure: figure(&cells, &what), stem: "fig3" })
 }
 
 /// Writes what --format asks for and returns the files' names.
-fn write(arguments: &Arguments, cells: &[Cell], summary: &Table, figure: &Figure) -> Result<Vec<String>> {
+fn write(arguments: &Arguments, outcome: &Outcome) -> Result<Vec<String>> {
+    let Outcome { summary, spectra, figure, stem, .. } = outcome;
     let wants = |name: &str| arguments.format.iter().any(|f| f == name);
     let formats: Vec<TableFormat> = [TableFormat::Csv, TableFormat::Parquet, TableFormat::Markdown]
         .into_iter()
@@ -201,14 +184,14 @@ fn write(arguments: &Arguments, cells: &[Cell], summary: &Table, figure: &Figure
     let data: Vec<TableFormat> = formats.iter().copied().filter(|f| *f != TableFormat::Markdown).collect();
     let mut paths = Vec::new();
     if wants("png") {
-        paths.push(figure.write_png(arguments.out.join("fig3.png"))?);
+        paths.push(figure.write_png(arguments.out.join(format!("{stem}.png")))?);
     }
     if wants("svg") {
-        paths.push(figure.write_svg(arguments.out.join("fig3.svg"))?);
+        paths.push(figure.write_svg(arguments.out.join(format!("{stem}.svg")))?);
     }
     paths.extend(summary.write_all(&arguments.out, "summary", &formats)?);
     if !data.is_empty() {
-        paths.extend(spectra_table(cells)?.write_all(&arguments.out, "spectra", &data)?);
+        paths.extend(spectra.write_all(&arguments.out, "spectra", &data)?);
     }
     let names = paths.iter().filter_map(|p| p.file_name());
     Ok(names.map(|n| n.to_string_lossy().into_owned()).collect())
