@@ -36,31 +36,48 @@ pub fn plain_name(name: &str) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-/// Whether `tail` is the whole of `name` or its last parts; both plain.
-fn ends_with(name: &str, tail: &str) -> bool {
-    name.strip_suffix(tail).is_some_and(|front| front.is_empty() || front.ends_with('.'))
+/// The same with all punctuation alike, as in `params__Dense_0____kernel__`, which is what HLO text makes of such a path.
+fn loose(name: &str) -> String {
+    let parts = name.split(|c: char| !c.is_alphanumeric()).filter(|p| !p.is_empty());
+    parts.collect::<Vec<_>>().join("_")
+}
+
+/// Whether `tail` is the whole of `name` or its last parts.
+fn ends_with(name: &str, tail: &str, separator: char) -> bool {
+    name.strip_suffix(tail).is_some_and(|front| front.is_empty() || front.ends_with(separator))
+}
+
+/// Which of `names` is meant by `name`, and how surely (0: it is its own name). In turn: the same name; the same leaf of a pytree,
+/// however it is written, also in HLO text; the only one that ends in `name` or in which `name` ends, as a whole part of its path.
+pub fn find(names: &[String], name: &str) -> Option<(u8, usize)> {
+    let only = |fits: &dyn Fn(&str) -> bool| {
+        let mut all = (0..names.len()).filter(|i| fits(&names[*i]));
+        all.next().filter(|_| all.next().is_none())
+    };
+    let (plain, vague) = (plain_name(name), loose(name));
+    let either = |a: &str, b: &str, separator| ends_with(a, b, separator) || ends_with(b, a, separator);
+    let ways: [&dyn Fn(&str) -> bool; 5] = [
+        &|n| n == name,
+        &|n| plain_name(n) == plain,
+        &|n| loose(n) == vague,
+        &|n| either(&plain_name(n), &plain, '.'),
+        // One part alone says too little: `w` is not `x_w`.
+        &|n| vague.contains('_') && loose(n).contains('_') && either(&loose(n), &vague, '_'),
+    ];
+    (0..).zip(ways).find_map(|(how, fits)| only(fits).map(|i| (how, i)))
 }
 
 /// Which of `names` each of a file's arrays is: the number of the name and the array.
 ///
-/// An array belongs to the name that is its own; else to the one that is the same leaf of a pytree; else, where only one fits,
-/// to a name that ends in its own (`layers.0.weight` for `params.layers.0.weight`) or in which its own ends. Where none
+/// What an array is called is found as [`find`] does; `layers.0.weight` can be `params['layers'][0].weight`. Where none
 /// belongs to any, and there are as many arrays as names, and each array's name ends in a number, they are taken in the order of
 /// these numbers (numpy.savez's arr_0, arr_1 ...). Arrays that belong to no name are left out.
 ///
 /// **Errors** when none belongs to any.
 pub fn assign(names: &[String], arrays: BTreeMap<String, Array>, path: &Path) -> Result<BTreeMap<usize, Array>> {
-    let plain: Vec<String> = names.iter().map(|n| plain_name(n)).collect();
-    let only = |fits: &dyn Fn(usize) -> bool| {
-        let mut all = (0..names.len()).filter(|i| fits(*i));
-        all.next().filter(|_| all.next().is_none())
-    };
     let mut found: BTreeMap<usize, (u8, Array)> = BTreeMap::new();
     for (name, array) in &arrays {
-        let own = plain_name(name);
-        let fit = names.iter().position(|n| n == name).map(|i| (0, i));
-        let fit = fit.or_else(|| only(&|i| plain[i] == own).map(|i| (1, i)));
-        let fit = fit.or_else(|| only(&|i| ends_with(&plain[i], &own) || ends_with(&own, &plain[i])).map(|i| (2, i)));
+        let fit = find(names, name);
         // The better fit stays.
         if let Some((how, i)) = fit.filter(|(how, i)| found.get(i).is_none_or(|(known, _)| how < known)) {
             found.insert(i, (how, array.clone()));
@@ -106,6 +123,9 @@ mod tests {
         assert_eq!(numbered(&names, &["a.w", "b.w"]).expect("found"), [(0, 0.0), (1, 1.0)]);
         assert_eq!(numbered(&names, &["batch.x", "x"]).expect("found"), [(2, 1.0)], "its own name wins");
         assert_eq!(numbered(&names, &["batch.x"]).expect("found"), [(2, 0.0)]);
+        assert_eq!(numbered(&["params__D_0____w__", "x_w"], &["params/D_0/w"]).expect("found"), [(0, 0.0)]);
+        assert_eq!(numbered(&["params__D_0____w__", "x"], &["D_0.w"]).expect("found"), [(0, 0.0)]);
+        assert!(numbered(&["x_w"], &["w"]).is_err(), "a part of a part");
         assert!(numbered(&names, &["w"]).is_err(), "two fit");
         assert!(numbered(&names, &["max"]).is_err(), "`max` ends in x, but not as a part");
     }

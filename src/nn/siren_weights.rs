@@ -28,6 +28,8 @@ pub struct SirenWeights {
     pub omega_h: f64,
     /// Which way the file's matrices lie.
     pub layout: Layout,
+    /// The file's names of W.0, W.1 ...
+    pub names: Vec<String>,
 }
 
 impl SirenWeights {
@@ -123,6 +125,7 @@ impl SirenWeights {
             omega0: frequency("--omega0", omega.0.or(stored.0))?,
             omega_h: frequency("--omega-h", omega.1.or(stored.1))?,
             layout,
+            names: matrices.into_values().collect(),
         })
     }
 
@@ -236,6 +239,11 @@ mod tests {
         SirenWeights::find(tensors, &BTreeMap::new(), &LayerNames::default(), (Some(30.0), Some(1.0)), None)
     }
 
+    /// Whatever the file called them.
+    fn unnamed(siren: SirenWeights) -> SirenWeights {
+        SirenWeights { names: Vec::new(), ..siren }
+    }
+
     fn refused(tensors: &Tensors, part: &str) {
         let text = find(tensors).expect_err(part).to_string();
         assert!(text.contains(part), "`{text}` does not say `{part}`");
@@ -244,14 +252,18 @@ mod tests {
     #[test]
     fn own_and_foreign_names_give_the_same_network() {
         let own = find(&sample("W.{i}", "b.{i}", [0, 1, 2, 3])).expect("own names");
+        assert_eq!(own.names, ["W.0", "W.1", "W.2", "W.3"]);
+        let own = unnamed(own);
         assert_eq!((own.n_in, own.width, own.depth, own.omega0), (2, 3, 2, 30.0));
         assert_eq!(own.params.len(), 7);
         // A torch Sequential counts its activations too, and ten comes after two only as a number.
-        assert_eq!(find(&sample("net.{i}.weight", "net.{i}.bias", [0, 2, 4, 10])).expect("torch names"), own);
+        let torch = find(&sample("net.{i}.weight", "net.{i}.bias", [0, 2, 4, 10])).expect("torch names");
+        assert_eq!(torch.names[3], "net.10.weight");
+        assert_eq!(unnamed(torch), own);
         let names = LayerNames::parse("siren/x.{i}".replace("siren", "a{i}w").as_str()).expect("pair");
         let odd = sample("a{i}w", "x.{i}", [1, 2, 3, 4]);
         let odd = SirenWeights::find(&odd, &BTreeMap::new(), &names, (Some(30.0), Some(1.0)), None);
-        assert_eq!(odd.expect("given names"), own);
+        assert_eq!(unnamed(odd.expect("given names")), own);
     }
 
     #[test]
@@ -327,7 +339,7 @@ mod tests {
             assert_eq!((&found.params, found.layout), (&own.params, Layout::InOut), "{weight}");
         }
         // A list of dicts that is (outputs, inputs), and kernels that lie about it.
-        assert_eq!(find(&sample("{i}.w", "{i}.b", [0, 1, 2, 3])).expect("by shape"), own);
+        assert_eq!(find(&sample("{i}.w", "{i}.b", [0, 1, 2, 3])).expect("by shape").params, own.params);
         refused(&sample("Dense_{i}.kernel", "Dense_{i}.bias", [0, 1, 2, 3]), "--layout");
         let mut square = Tensors::new();
         (0..4).for_each(|i| drop(square.insert(format!("{i}.w"), Array::from_slice(&[2, 2], &[1f32, 2.0, 3.0, 4.0]))));

@@ -72,20 +72,23 @@ pub fn foreign_cells(
 ) -> anyhow::Result<(Vec<Cell>, Value)> {
     let domain = arguments.domain.unwrap_or((-1.0, 1.0));
     let (width, depth, omega0, omega_h) = (siren.width, siren.depth, siren.omega0, siren.omega_h);
-    let layout = siren.layout;
+    let (layout, names) = (siren.layout, siren.names.clone());
+    let end = |name: Option<&String>| name.cloned().unwrap_or_default();
+    let matrices = format!("{} .. {}", end(siren.names.first()), end(siren.names.last()));
     let points = sampled_points(arguments.seed, arguments.points as usize, siren.n_in, domain);
     let (network, weights): (_, Weights) = siren.clone().network();
     let jacobian = sinexp::analysis::jacobian::HiddenJacobian::new(device, &network, arguments.points as usize)?;
     let cell = spectra(&jacobian, name, network.hidden, 1, |_| Ok((weights.clone(), points.clone())), || {})?;
     let what = format!(
-        "{name}, N = {}, L = {}, ω₀ = {}, ω = {}, matrices read as {}, {} points on [{}, {}], seed {}.",
-        width, depth, omega0, omega_h, layout, arguments.points, domain.0, domain.1, arguments.seed
+        "{name}, N = {}, L = {}, ω₀ = {}, ω = {}, {} as {}, {} points on [{}, {}], seed {}.",
+        width, depth, omega0, omega_h, matrices, layout, arguments.points, domain.0, domain.1, arguments.seed
     );
     let config = json!({
         "what": what,
         "weights": arguments.weights,
         "width": width,
         "depths": [depth],
+        "matrices": names,
         "layout": layout.to_string(),
         "points": arguments.points,
         "omega0": omega0,

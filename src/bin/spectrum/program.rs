@@ -130,12 +130,13 @@ impl Opened {
         let samples = if self.batched { format!(", {} samples each", j.samples()) } else { String::new() };
         let way = if j.is_reverse() { "reverse" } else { "forward" };
         let what = format!(
-            "J = d {result}/d {} of {}, {} -> {}, {way} mode, {} points{samples}.",
+            "J = d {result}/d {} of {}, {} -> {}, {way} mode, {} point{}{samples}.",
             x.name(),
             self.function.name,
             x.shape(),
             y.shape(),
             self.points.len(),
+            if self.points.len() == 1 { "" } else { "s" },
         );
         let shapes: BTreeMap<&str, String> =
             self.function.inputs.iter().map(|t| (t.name(), t.shape().to_string())).collect();
@@ -164,15 +165,11 @@ impl Opened {
     }
 }
 
-/// The number of what `text` names, exactly or as another spelling of the only leaf, or counts from 0.
+/// The number of what `text` names, or counts from 0.
 fn named(all: &[(&str, &Tensor)], text: &str) -> Option<usize> {
-    let plain = arrays::plain_name(text);
-    let same = || {
-        let mut fits = (0..all.len()).filter(|i| arrays::plain_name(all[*i].0) == plain);
-        fits.next().filter(|_| fits.next().is_none())
-    };
-    let by_name = all.iter().position(|(name, _)| *name == text).or_else(same);
-    by_name.or_else(|| text.parse().ok().filter(|i| *i < all.len()))
+    let names: Vec<String> = all.iter().map(|(name, _)| name.to_string()).collect();
+    let number = || text.parse().ok().filter(|i| *i < all.len());
+    arrays::find(&names, text).map(|(_, i)| i).or_else(number)
 }
 
 /// The result or argument that an option names; without the option the only floating-point one of those that are `free`, or the

@@ -13,6 +13,7 @@ mod signature;
 use std::path::Path;
 
 pub use self::format::Format;
+use self::signature::row_major;
 pub(crate) use self::signature::without_attribute;
 pub use self::signature::{Port, Signature};
 use crate::error::{Error, Result};
@@ -79,7 +80,7 @@ impl Foreign {
             Format::Artifact => stablehlo_to_proto(bytes)?,
             Format::JaxExport => return exported::foreign(Exported::read(bytes)?, None),
         };
-        let text = proto_to_hlo_text(&module)?;
+        let (module, text) = printed(module)?;
         let signature = Signature::of(&text)?;
         Ok(Foreign { format, module, text, signature, exported: None })
     }
@@ -112,6 +113,15 @@ impl Foreign {
             aliases: self.signature.donations.clone(),
             text: self.text.clone(),
         })
+    }
+}
+
+/// A module and its text, both with arrays in row-major order.
+fn printed(module: Vec<u8>) -> Result<(Vec<u8>, String)> {
+    let text = proto_to_hlo_text(&module)?;
+    match row_major(&text)? {
+        Some(text) => Ok((hlo_text_to_proto(&text)?, text)),
+        None => Ok((module, text)),
     }
 }
 
