@@ -11,13 +11,15 @@ As a command, on a function of a module, with the shapes of its arguments:
 
 The ending of a file's name says its format: .hlo.txt (HLO text), .hlo.pb (HLO protocol buffer), .mlir (StableHLO text), .mlirbc
 (StableHLO portable artifact), .jax_export (what jax.export.deserialize reads, with its derivative). In each the arguments
-are those of the function, flattened: `keep_unused=True` keeps those that do not matter. Large constants (weights that the
+are those of the function, flattened (an Equinox module in a .jax_export file as a dict, in the order of its names):
+`keep_unused=True` keeps those that do not matter. Large constants (weights that the
 function closes over) are written in full; text writes each number in decimal, so prefer the other formats for large ones.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import importlib
 import re
@@ -28,8 +30,13 @@ from typing import Any, Callable
 import jax
 import numpy as np
 from jax import export as jax_export
+from jaxlib.mlir.dialects import stablehlo
+
+from load_weights import leaves, nested
 
 Function = Callable[..., Any]
+# The version that portable artifacts are written for.
+STABLEHLO = "1.13.0"
 
 
 def jitted(f: Function) -> Any:
@@ -52,16 +59,48 @@ def stablehlo_text(f: Function, *args: Any) -> bytes:
 
 
 def portable_artifact(f: Function, *args: Any) -> bytes:
-    return jax_export.export(jitted(f))(*shapes(args)).mlir_module_serialized
+    return older(jax_export.export(jitted(f))(*shapes(args)))
+
+
+def older(done: jax_export.Exported) -> bytes:
+    # JAX writes for a StableHLO of a few weeks ago, which can be newer than the one that XLA here reads.
+    return stablehlo.serialize_portable_artifact_str(done.mlir_module(), STABLEHLO)
 
 
 def exported(f: Function, *args: Any) -> bytes:
+    try:
+        return serialized(f, args)
+    except ValueError:
+        # Of classes these files hold only those that were registered with jax.export: others become dicts and lists.
+        return serialized(on_plain(f, args), tuple(plain(one) for one in args))
+
+
+def serialized(f: Function, args: Any) -> bytes:
     # vjp_order=1: jax.grad works through it. Functions without a reverse rule (an open while_loop) need 0.
     done = jax_export.export(jitted(f))(*shapes(args))
+    done = dataclasses.replace(done, mlir_module_serialized=older(done))
     try:
         return bytes(done.serialize(vjp_order=1))
     except (ValueError, NotImplementedError):
         return bytes(done.serialize())
+
+
+def plain(tree: Any) -> Any:
+    """Nested dicts and lists with the same paths to the same arrays."""
+    named = leaves(tree)
+    return tree if "" in named else nested(named)
+
+
+def on_plain(f: Function, args: tuple[Any, ...]) -> Function:
+    trees = [jax.tree.structure(one) for one in args]
+    names = [list(leaves(one)) for one in args]
+
+    @functools.wraps(f, updated=())
+    def on(*given: Any) -> Any:
+        back = [tree.unflatten(leaves(one)[name] for name in own) for tree, own, one in zip(trees, names, given)]
+        return plain(f(*back))
+
+    return on
 
 
 FORMATS = {

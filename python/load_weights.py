@@ -37,15 +37,20 @@ Tree = Any
 
 def load(path: str | Path) -> Tree:
     """Nested dicts by the parts of the names; where these are 0 .. n-1, lists."""
-    tree: dict[str, Any] = {}
     with safe_open(path, "np") as file:
         tied = json.loads((file.metadata() or {}).get("sinexp.tied", "{}"))
-        for name, stored in [(name, name) for name in file.keys()] + sorted(tied.items()):
-            *parts, last = name.split(".")
-            node = tree
-            for part in parts:
-                node = node.setdefault(part, {})
-            node[last] = file.get_tensor(stored)
+        return nested({name: file.get_tensor(tied.get(name, name)) for name in [*file.keys(), *tied]})
+
+
+def nested(named: dict[str, Any]) -> Tree:
+    """Arrays by name as a pytree: a dict for each part of the names, a list where the parts are 0 .. n-1."""
+    tree: dict[str, Any] = {}
+    for name, array in named.items():
+        *parts, last = name.split(".")
+        node = tree
+        for part in parts:
+            node = node.setdefault(part, {})
+        node[last] = array
     return lists(tree)
 
 
@@ -92,7 +97,7 @@ def siren(tree: Tree) -> dict[str, np.ndarray]:
 def leaves(tree: Tree) -> dict[str, Any]:
     """Arrays by name: the path in the pytree, its parts joined by dots. Functions and other settings are left out."""
     flat = jax.tree_util.tree_flatten_with_path(tree)[0]
-    arrays = [(path, leaf) for path, leaf in flat if isinstance(leaf, (np.ndarray, np.generic, jax.Array))]
+    arrays = [(path, leaf) for path, leaf in flat if hasattr(leaf, "shape")]
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in arrays}
 
 

@@ -89,10 +89,7 @@ impl SirenWeights {
             } else if columns != previous {
                 let reason =
                     format!("shape {:?} does not take the {previous} outputs of the layer before", matrix.dims());
-                return Err(Error::tensor(
-                    name,
-                    reason + &format!("; weights are {layout}, unless --layout says else"),
-                ));
+                return Err(Error::tensor(name, reason + &format!("; weights are {layout}; --layout says else")));
             } else if layer < last && rows != width {
                 let reason = format!("{rows} outputs; every hidden layer must be as wide as the first, {width}");
                 return Err(Error::tensor(name, reason));
@@ -104,7 +101,10 @@ impl SirenWeights {
             if let Some(bias_name) = biases.remove(number) {
                 let bias = &tensors[&bias_name];
                 if bias.dims() != [rows] {
-                    let reason = format!("shape {:?}; the bias of `{name}` has shape [{rows}]", bias.dims());
+                    let reason = format!(
+                        "shape {:?}; the bias of `{name}` has shape [{rows}] where weights are {layout}; --layout says else",
+                        bias.dims()
+                    );
                     return Err(Error::tensor(bias_name, reason));
                 }
                 check(&bias_name, bias, &mut dtype)?;

@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn figures_of_spectra_and_of_a_function_that_is_constant() {
-        let svg = figure(&cell(|p, r| (1 + p) as f64 * 0.1f64.powi(r as i32)), "A note.").to_svg().expect("draws");
-        for text in ["jit_f", "largest", "mean", "smallest", "6 spectra:", "A note."] {
+        let svg = figure(&cell(|p, r| (1 + p) as f64 * 0.1f64.powi(r as i32)), "Annotated.").to_svg().expect("draws");
+        for text in ["jit_f", "largest", "mean", "smallest", "6 spectra:", "Annotated."] {
             assert!(svg.contains(text), "{text} is missing");
         }
         assert!(figure(&cell(|_, _| 0.0), "").to_svg().expect("draws").contains("jit_f"));
