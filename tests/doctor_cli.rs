@@ -72,7 +72,10 @@ fn a_machine_without_the_device_says_so_at_once() {
             continue;
         }
         assert!(start.elapsed().as_secs() < 60, "{device} took {:?}", start.elapsed());
-        assert_eq!((output.status.code(), text(&output.stderr)), (Some(1), format!("error: does not work: {device}\n")));
+        assert_eq!(
+            (output.status.code(), text(&output.stderr)),
+            (Some(1), format!("error: does not work: {device}\n"))
+        );
         let said: Vec<&str> = out.lines().filter(|l| l.starts_with(&format!("{device}: FAILED: device"))).collect();
         assert!(said.len() == 1 && said[0].len() > 40, "{out}");
     }

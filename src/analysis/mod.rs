@@ -4,6 +4,7 @@
 pub mod distribution;
 pub mod jacobian;
 pub mod moments;
+pub mod program_jacobian;
 pub mod protocol;
 pub mod sel_curves;
 pub mod sel_mismatch;

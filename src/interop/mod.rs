@@ -1,5 +1,6 @@
 //! Files that other programs read and write.
 
+pub mod arrays;
 pub mod jax_export;
 pub mod npz;
 pub mod program;

@@ -3,6 +3,7 @@
 pub mod cvp26;
 pub mod init;
 pub mod language_model;
+pub mod layer_names;
 pub mod parameterization;
 pub mod sel;
 pub mod siren;

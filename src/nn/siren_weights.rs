@@ -2,69 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::layer_names::Found;
 use crate::array::{Array, DType};
 use crate::error::{Error, Result};
 use crate::nn::siren::Siren;
 
-/// How a file names its layers: patterns with `{i}` for the layer's number, tried in order for each layer. Numbers
-/// need not be consecutive (`net.0`, `net.2`, ...), only ascending from input to output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LayerNames {
-    weights: Vec<String>,
-    biases: Vec<String>,
-}
-
-impl Default for LayerNames {
-    /// `W.{i}` and `b.{i}` (this library's own), then `net.{i}.linear.weight`, `net.{i}.weight`, `layers.{i}.weight`
-    /// and `{i}.weight` with the matching `bias`.
-    fn default() -> Self {
-        let torch = ["net.{i}.linear.", "net.{i}.", "layers.{i}.", "{i}."];
-        let named = |own: &str, what: &str| {
-            std::iter::once(own.to_owned()).chain(torch.iter().map(|p| format!("{p}{what}"))).collect()
-        };
-        LayerNames { weights: named("W.{i}", "weight"), biases: named("b.{i}", "bias") }
-    }
-}
-
-impl LayerNames {
-    /// From pairs of patterns such as `W.{i}/b.{i}`: weight and bias, separated by a slash; several pairs by commas.
-    ///
-    /// **Errors** when a pattern does not hold `{i}` exactly once, or a pair is not a pair.
-    pub fn parse(text: &str) -> Result<Self> {
-        let fail = |reason: &str| Error::argument("--names", text, reason);
-        let mut names = LayerNames { weights: Vec::new(), biases: Vec::new() };
-        for pair in text.split(',') {
-            let (weight, bias) = pair
-                .split_once('/')
-                .ok_or_else(|| fail("give weight and bias patterns separated by a slash, as W.{i}/b.{i}"))?;
-            for (pattern, list) in [(weight, &mut names.weights), (bias, &mut names.biases)] {
-                if pattern.matches("{i}").count() != 1 {
-                    return Err(fail("each pattern needs {i} once, for the layer's number, as in W.{i}/b.{i}"));
-                }
-                list.push(pattern.trim().to_owned());
-            }
-        }
-        Ok(names)
-    }
-
-    /// The layer number in `name` under `pattern`.
-    fn number(pattern: &str, name: &str) -> Option<usize> {
-        let (before, after) = pattern.split_once("{i}")?;
-        let digits = name.strip_prefix(before)?.strip_suffix(after)?;
-        let canonical = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-        digits.parse().ok().filter(|_| canonical)
-    }
-
-    fn find(patterns: &[String], tensors: &BTreeMap<String, Array>) -> BTreeMap<usize, String> {
-        let mut found = BTreeMap::new();
-        for name in tensors.keys() {
-            if let Some(i) = patterns.iter().find_map(|p| Self::number(p, name)) {
-                found.entry(i).or_insert_with(|| name.clone());
-            }
-        }
-        found
-    }
-}
+pub use super::layer_names::{LayerNames, Layout};
 
 /// A SIREN's parameters (spec: sin(omega0 (W_0 x + b_0)), L hidden layers sin(omega_h (W_i h + b_i)), a linear
 /// output), renumbered as this library names them.
@@ -83,13 +26,18 @@ pub struct SirenWeights {
     pub omega0: f64,
     /// Frequency of the hidden layers.
     pub omega_h: f64,
+    /// Which way the file's matrices lie.
+    pub layout: Layout,
+    /// The file's names of W.0, W.1 ...
+    pub names: Vec<String>,
 }
 
 impl SirenWeights {
     /// Finds a SIREN among named tensors. The frequencies are `omega`'s where given, else the metadata entries
-    /// `omega0` and `omega_h`, else the two entries of a tensor `omega`.
+    /// `omega0` and `omega_h`, else scalars of these names, else the two entries of a tensor `omega`. Which way matrices lie is
+    /// `layout` where given, else what their names say, else the only way in which the shapes chain.
     ///
-    /// **Errors** (each naming the tensor) when no layer is found, fewer than four weight matrices are there (L < 2
+    /// **Errors** (each naming the tensor) when no layer is found, several networks are, fewer than four weight matrices are there (L < 2
     /// has no Jacobian between hidden layers), shapes do not chain or hidden layers differ in width, a type is not a
     /// float or differs from the others, a value is NaN or infinite, a bias has no weight, or a frequency is missing
     /// or not positive.
@@ -98,14 +46,14 @@ impl SirenWeights {
         metadata: &BTreeMap<String, String>,
         names: &LayerNames,
         omega: (Option<f64>, Option<f64>),
+        layout: Option<Layout>,
     ) -> Result<Self> {
-        let matrices = LayerNames::find(&names.weights, tensors);
-        let mut biases = LayerNames::find(&names.biases, tensors);
+        let Found { weights: matrices, mut biases, layout: named } = names.find(tensors)?;
         if matrices.is_empty() {
             let known: Vec<_> = tensors.keys().take(6).map(String::as_str).collect();
             let reason = format!(
                 "no weights named {}; the file has {}{}; say how layers are named with --names",
-                names.weights.join(" or "),
+                names.weights(),
                 if known.is_empty() { "no tensors".to_owned() } else { known.join(", ") },
                 if tensors.len() > 6 { " ..." } else { "" },
             );
@@ -120,14 +68,19 @@ impl SirenWeights {
             );
             return Err(Error::numeric("SIREN", reason));
         }
+        let layout = match layout.or(named) {
+            Some(layout) => layout,
+            None => only_layout(matrices.values().filter_map(|name| tensors.get(name)))?,
+        };
         let mut params = BTreeMap::new();
         let (mut previous, mut n_in, mut width) = (0, 0, 0);
         let mut dtype = None;
         for (layer, (number, name)) in matrices.iter().enumerate() {
             let matrix = &tensors[name];
-            let &[rows, columns] = matrix.dims() else {
+            let &[first, second] = matrix.dims() else {
                 return Err(Error::tensor(name, format!("shape {:?}; a weight matrix has two axes", matrix.dims())));
             };
+            let (rows, columns) = if layout == Layout::OutIn { (first, second) } else { (second, first) };
             if rows == 0 || columns == 0 {
                 return Err(Error::tensor(name, format!("shape {:?} is empty", matrix.dims())));
             }
@@ -136,24 +89,28 @@ impl SirenWeights {
             } else if columns != previous {
                 let reason =
                     format!("shape {:?} does not take the {previous} outputs of the layer before", matrix.dims());
-                return Err(Error::tensor(name, reason + "; weights are (outputs, inputs)"));
+                return Err(Error::tensor(name, reason + &format!("; weights are {layout}; --layout says else")));
             } else if layer < last && rows != width {
                 let reason = format!("{rows} outputs; every hidden layer must be as wide as the first, {width}");
                 return Err(Error::tensor(name, reason));
             }
             previous = rows;
             check(name, matrix, &mut dtype)?;
-            params.insert(format!("W.{layer}"), matrix.clone());
+            let matrix = if layout == Layout::OutIn { matrix.clone() } else { transposed(matrix)? };
+            params.insert(format!("W.{layer}"), matrix);
             if let Some(bias_name) = biases.remove(number) {
                 let bias = &tensors[&bias_name];
                 if bias.dims() != [rows] {
-                    let reason = format!("shape {:?}; the bias of `{name}` has shape [{rows}]", bias.dims());
+                    let reason = format!(
+                        "shape {:?}; the bias of `{name}` has shape [{rows}] where weights are {layout}; --layout says else",
+                        bias.dims()
+                    );
                     return Err(Error::tensor(bias_name, reason));
                 }
                 check(&bias_name, bias, &mut dtype)?;
                 params.insert(format!("b.{layer}"), bias.clone());
             } else if layer < last {
-                params.insert(format!("b.{layer}"), Array::full(matrix.dtype(), &[rows], 0.0));
+                params.insert(format!("b.{layer}"), Array::full(tensors[name].dtype(), &[rows], 0.0));
             }
         }
         if let Some(name) = biases.values().next() {
@@ -167,6 +124,8 @@ impl SirenWeights {
             depth: last - 1,
             omega0: frequency("--omega0", omega.0.or(stored.0))?,
             omega_h: frequency("--omega-h", omega.1.or(stored.1))?,
+            layout,
+            names: matrices.into_values().collect(),
         })
     }
 
@@ -182,6 +141,36 @@ impl SirenWeights {
         params.insert("omega_h".into(), Array::scalar(self.omega_h));
         (siren, params)
     }
+}
+
+/// The layout in which each matrix takes what the one before gives.
+fn only_layout<'a>(matrices: impl Iterator<Item = &'a Array>) -> Result<Layout> {
+    let dims: Vec<&[usize]> = matrices.map(Array::dims).filter(|d| d.len() == 2).collect();
+    let chains = |out: usize| dims.windows(2).all(|w| w[0][out] == w[1][1 - out]);
+    match (chains(0), chains(1)) {
+        (true, false) => Ok(Layout::OutIn),
+        (false, true) => Ok(Layout::InOut),
+        (both, _) => {
+            let why = if both { "all matrices are square" } else { "the matrices chain in neither way" };
+            Err(Error::numeric(
+                "SIREN",
+                format!("{why}, so that they do not tell which way they lie; say with --layout"),
+            ))
+        }
+    }
+}
+
+/// A matrix with its axes exchanged.
+fn transposed(matrix: &Array) -> Result<Array> {
+    let (rows, columns, size) = (matrix.dims()[0], matrix.dims()[1], matrix.dtype().size());
+    let mut bytes = Vec::with_capacity(matrix.bytes().len());
+    for column in 0..columns {
+        for row in 0..rows {
+            let at = (row * columns + column) * size;
+            bytes.extend_from_slice(&matrix.bytes()[at..at + size]);
+        }
+    }
+    Array::from_bytes(matrix.dtype(), &[columns, rows], bytes)
 }
 
 fn check(name: &str, tensor: &Array, dtype: &mut Option<DType>) -> Result<()> {
@@ -209,7 +198,9 @@ fn stored_omega(
         let number = text.trim().parse();
         number.map(Some).map_err(|_| Error::numeric(format!("metadata `{name}`"), format!("`{text}` is not a number")))
     };
-    let (omega0, omega_h) = (entry("omega0")?, entry("omega_h")?);
+    let scalar = |name: &str| tensors.get(name).filter(|t| t.len() == 1).map(|t| t.to_f64_vec()[0]);
+    let omega0 = entry("omega0")?.or_else(|| scalar("omega0"));
+    let omega_h = entry("omega_h")?.or_else(|| scalar("omega_h"));
     match tensors.get("omega").filter(|t| t.len() == 2).map(Array::to_f64_vec) {
         Some(pair) => Ok((omega0.or(Some(pair[0])), omega_h.or(Some(pair[1])))),
         None => Ok((omega0, omega_h)),
@@ -245,7 +236,12 @@ mod tests {
     }
 
     fn find(tensors: &Tensors) -> Result<SirenWeights> {
-        SirenWeights::find(tensors, &BTreeMap::new(), &LayerNames::default(), (Some(30.0), Some(1.0)))
+        SirenWeights::find(tensors, &BTreeMap::new(), &LayerNames::default(), (Some(30.0), Some(1.0)), None)
+    }
+
+    /// Whatever the file called them.
+    fn unnamed(siren: SirenWeights) -> SirenWeights {
+        SirenWeights { names: Vec::new(), ..siren }
     }
 
     fn refused(tensors: &Tensors, part: &str) {
@@ -256,14 +252,18 @@ mod tests {
     #[test]
     fn own_and_foreign_names_give_the_same_network() {
         let own = find(&sample("W.{i}", "b.{i}", [0, 1, 2, 3])).expect("own names");
+        assert_eq!(own.names, ["W.0", "W.1", "W.2", "W.3"]);
+        let own = unnamed(own);
         assert_eq!((own.n_in, own.width, own.depth, own.omega0), (2, 3, 2, 30.0));
         assert_eq!(own.params.len(), 7);
         // A torch Sequential counts its activations too, and ten comes after two only as a number.
-        assert_eq!(find(&sample("net.{i}.weight", "net.{i}.bias", [0, 2, 4, 10])).expect("torch names"), own);
+        let torch = find(&sample("net.{i}.weight", "net.{i}.bias", [0, 2, 4, 10])).expect("torch names");
+        assert_eq!(torch.names[3], "net.10.weight");
+        assert_eq!(unnamed(torch), own);
         let names = LayerNames::parse("siren/x.{i}".replace("siren", "a{i}w").as_str()).expect("pair");
         let odd = sample("a{i}w", "x.{i}", [1, 2, 3, 4]);
-        let odd = SirenWeights::find(&odd, &BTreeMap::new(), &names, (Some(30.0), Some(1.0)));
-        assert_eq!(odd.expect("given names"), own);
+        let odd = SirenWeights::find(&odd, &BTreeMap::new(), &names, (Some(30.0), Some(1.0)), None);
+        assert_eq!(unnamed(odd.expect("given names")), own);
     }
 
     #[test]
@@ -287,18 +287,18 @@ mod tests {
     fn frequencies_come_from_flag_then_metadata_then_tensor() {
         let mut tensors = sample("W.{i}", "b.{i}", [0, 1, 2, 3]);
         let names = LayerNames::default();
-        let none = SirenWeights::find(&tensors, &BTreeMap::new(), &names, (None, None)).expect_err("unknown");
+        let none = SirenWeights::find(&tensors, &BTreeMap::new(), &names, (None, None), None).expect_err("unknown");
         assert!(none.to_string().contains("--omega0"), "{none}");
         tensors.insert("omega".into(), Array::from_slice(&[2], &[82.0f32, 2.0]));
         let read = |metadata: &BTreeMap<_, _>, flag| {
-            let found = SirenWeights::find(&tensors, metadata, &names, flag).expect("known");
+            let found = SirenWeights::find(&tensors, metadata, &names, flag, None).expect("known");
             (found.omega0, found.omega_h)
         };
         let metadata = BTreeMap::from([("omega0".to_owned(), "40".to_owned())]);
         assert_eq!(read(&BTreeMap::new(), (None, None)), (82.0, 2.0));
         assert_eq!(read(&metadata, (None, None)), (40.0, 2.0));
         assert_eq!(read(&metadata, (Some(5.0), None)), (5.0, 2.0));
-        assert!(SirenWeights::find(&tensors, &metadata, &names, (Some(-1.0), None)).is_err());
+        assert!(SirenWeights::find(&tensors, &metadata, &names, (Some(-1.0), None), None).is_err());
     }
 
     #[test]
@@ -326,9 +326,30 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_checked() {
-        assert!(LayerNames::parse("W.{i}").is_err());
-        assert!(LayerNames::parse("W/b.{i}").is_err());
-        assert!(LayerNames::parse("W.{i}/b.{i},net.{i}.weight/net.{i}.bias").is_ok());
+    fn kernels_are_transposed_by_name_or_by_shape() {
+        let own = find(&sample("W.{i}", "b.{i}", [0, 1, 2, 3])).expect("own names");
+        let turned = |weight: &str, bias: &str| -> Tensors {
+            let turn = |(n, t): (String, Array)| {
+                if t.dims().len() == 2 { (n, transposed(&t).expect("matrix")) } else { (n, t) }
+            };
+            sample(weight, bias, [0, 1, 2, 3]).into_iter().map(turn).collect()
+        };
+        for (weight, bias) in [("params/Dense_{i}/kernel", "params/Dense_{i}/bias"), ("[{i}]['w']", "[{i}]['b']")] {
+            let found = find(&turned(weight, bias)).expect(weight);
+            assert_eq!((&found.params, found.layout), (&own.params, Layout::InOut), "{weight}");
+        }
+        // A list of dicts that is (outputs, inputs), and kernels that lie about it.
+        assert_eq!(find(&sample("{i}.w", "{i}.b", [0, 1, 2, 3])).expect("by shape").params, own.params);
+        refused(&sample("Dense_{i}.kernel", "Dense_{i}.bias", [0, 1, 2, 3]), "--layout");
+        let mut square = Tensors::new();
+        (0..4).for_each(|i| drop(square.insert(format!("{i}.w"), Array::from_slice(&[2, 2], &[1f32, 2.0, 3.0, 4.0]))));
+        refused(&square, "square");
+        let layout = |layout| {
+            let names = LayerNames::default();
+            let found = SirenWeights::find(&square, &BTreeMap::new(), &names, (Some(1.0), Some(1.0)), Some(layout));
+            found.expect("said").params["W.1"].to_f64_vec()
+        };
+        assert_eq!(layout(Layout::OutIn), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(layout(Layout::InOut), [1.0, 3.0, 2.0, 4.0]);
     }
 }

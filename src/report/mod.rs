@@ -12,6 +12,7 @@ mod image;
 mod layout;
 pub mod losses;
 mod output;
+pub mod program_spectrum;
 pub mod scales;
 pub mod sel_curves;
 pub mod sel_mismatch;

@@ -12,7 +12,7 @@ use sinexp::error::Error;
 use sinexp::graph::Program;
 use sinexp::interop::jax_export::DisabledCheck;
 use sinexp::interop::program::Foreign;
-use sinexp::interop::{npz, safetensors};
+use sinexp::interop::{arrays, safetensors};
 use sinexp::runtime::{Device, Executable};
 
 /// Prints a program's format, name, inputs and results, and the custom calls it makes.
@@ -28,8 +28,8 @@ pub struct Show {
 
 /// Runs a program once and writes its results.
 ///
-/// Inputs are found by name in the files given; where a file has none of the names, its arrays are taken in the order of
-/// the inputs (numpy.savez's arr_0, arr_1 ...).
+/// Inputs are found by name in the files given, also by a pytree's path in another spelling; where a file has none of the
+/// names, its arrays are taken in the order of the inputs (numpy.savez's arr_0, arr_1 ...).
 #[derive(Args, Debug)]
 pub struct Run {
     /// HLO text, an HLO protocol buffer, StableHLO text, a portable artifact or a file of jax.export
@@ -109,28 +109,10 @@ fn compile(device: &Device, foreign: &Foreign, program: &Program, path: &Path) -
 
 /// The program's inputs from the files, in order.
 fn inputs(program: &Program, files: &[PathBuf]) -> Result<Vec<Array>> {
+    let names: Vec<String> = program.inputs.iter().map(|(name, _)| name.clone()).collect();
     let mut found: BTreeMap<usize, Array> = BTreeMap::new();
     for path in files {
-        let arrays = read(path)?;
-        let mut known = 0;
-        for (i, (name, _)) in program.inputs.iter().enumerate() {
-            if let Some(array) = arrays.get(name) {
-                found.insert(i, array.clone());
-                known += 1;
-            }
-        }
-        if known > 0 || arrays.is_empty() {
-            continue;
-        }
-        // Numbers as such: arr_10 after arr_9.
-        let number = |name: &str| name.rsplit(|c: char| !c.is_ascii_digit()).next().and_then(|n| n.parse::<u64>().ok());
-        let mut arrays: Vec<(String, Array)> = arrays.into_iter().collect();
-        arrays.sort_by_key(|(name, _)| number(name));
-        if arrays.len() != program.inputs.len() || arrays.iter().any(|(name, _)| number(name).is_none()) {
-            let names: Vec<&str> = program.inputs.iter().map(|(name, _)| name.as_str()).collect();
-            return Err(Error::file(path, format!("has none of the program's inputs: {}", names.join(", "))).into());
-        }
-        found.extend(arrays.into_iter().map(|(_, array)| array).enumerate());
+        found.extend(arrays::assign(&names, arrays::read(path)?.tensors, path)?);
     }
     let mut all = Vec::new();
     for (i, (name, shape)) in program.inputs.iter().enumerate() {
@@ -138,12 +120,4 @@ fn inputs(program: &Program, files: &[PathBuf]) -> Result<Vec<Array>> {
         all.push(found.remove(&i).ok_or_else(missing)?);
     }
     Ok(all)
-}
-
-fn read(path: &Path) -> sinexp::error::Result<Weights> {
-    match path.extension().and_then(|e| e.to_str()) {
-        Some("npz") => npz::read(path),
-        Some("safetensors") => Ok(safetensors::read(path)?.tensors),
-        _ => Err(Error::argument("--inputs", path.display(), "expected a .safetensors or .npz file")),
-    }
 }

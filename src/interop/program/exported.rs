@@ -3,11 +3,11 @@
 //! The module inside takes the index of the platform first, where the file is for several, and leaves out arguments that do
 //! not matter. Here it becomes a program of exactly the function's arguments, for one platform.
 
-use super::{Foreign, Format, Signature, without_attribute};
+use super::{Foreign, Format, Signature, of_stablehlo, printed, without_attribute};
 use crate::error::{Error, Result};
 use crate::graph::Shape;
 use crate::interop::jax_export::{Aval, Exported};
-use crate::runtime::translate::{hlo_text_to_proto, proto_to_hlo_text, stablehlo_to_proto};
+use crate::runtime::translate::hlo_text_to_proto;
 
 /// The function as a program for `platform`; without one for the CPU, or what comes first in a file that is not for it.
 ///
@@ -20,7 +20,7 @@ pub(super) fn foreign(exported: Exported, platform: Option<&str>) -> Result<Fore
         Some(platform) => exported.platform_index(platform)?,
         None => exported.platform_index("cpu").unwrap_or(several.then_some(0)),
     };
-    let text = proto_to_hlo_text(&stablehlo_to_proto(&exported.module)?)?;
+    let (_, text) = printed(of_stablehlo(&exported.module)?)?;
     let found = Signature::of(&text)?;
     let leading = usize::from(several);
     let kept: Vec<&Aval> = exported.kept.iter().map(|i| &exported.in_avals[*i]).collect();
@@ -41,8 +41,7 @@ pub(super) fn foreign(exported: Exported, platform: Option<&str>) -> Result<Fore
         exported.kept.iter().zip(given).for_each(|(i, name)| names[*i] = name.to_owned());
     }
     let text = rewritten(&text, &exported, index, &names)?;
-    let module = hlo_text_to_proto(&text)?;
-    let text = proto_to_hlo_text(&module)?;
+    let (module, text) = printed(hlo_text_to_proto(&text)?)?;
     let mut signature = Signature::of(&text)?;
     signature.name = exported.name.clone();
     signature.inputs.iter_mut().zip(names).for_each(|(port, name)| port.name = name);

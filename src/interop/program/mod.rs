@@ -13,13 +13,14 @@ mod signature;
 use std::path::Path;
 
 pub use self::format::Format;
+use self::signature::row_major;
 pub(crate) use self::signature::without_attribute;
 pub use self::signature::{Port, Signature};
 use crate::error::{Error, Result};
 use crate::files::reason;
 use crate::graph::{Program, Shape};
 use crate::interop::jax_export::Exported;
-use crate::runtime::translate::{hlo_text_to_proto, proto_to_hlo_text, stablehlo_to_proto};
+use crate::runtime::translate::{hlo_text_to_proto, proto_to_hlo_text, stablehlo_to_proto, stablehlo_version};
 
 /// A program of others, ready to be compiled.
 #[derive(Clone, Debug)]
@@ -74,12 +75,12 @@ impl Foreign {
                         "its constants are elided, so their numbers are lost",
                     ));
                 }
-                stablehlo_to_proto(bytes)?
+                of_stablehlo(bytes)?
             }
-            Format::Artifact => stablehlo_to_proto(bytes)?,
+            Format::Artifact => of_stablehlo(bytes)?,
             Format::JaxExport => return exported::foreign(Exported::read(bytes)?, None),
         };
-        let text = proto_to_hlo_text(&module)?;
+        let (module, text) = printed(module)?;
         let signature = Signature::of(&text)?;
         Ok(Foreign { format, module, text, signature, exported: None })
     }
@@ -112,6 +113,32 @@ impl Foreign {
             aliases: self.signature.donations.clone(),
             text: self.text.clone(),
         })
+    }
+}
+
+/// Text, bytecode or a portable artifact of StableHLO as a module. What is too new for this XLA is named, with both versions.
+fn of_stablehlo(bytes: &[u8]) -> Result<Vec<u8>> {
+    stablehlo_to_proto(bytes).map_err(|error| {
+        let text = error.to_string();
+        let after = |mark: &str| text.split_once(mark).map(|(_, rest)| rest);
+        let Some(operation) = after("unregistered operation '").and_then(|rest| rest.split('\'').next()) else {
+            return error;
+        };
+        let version = |c: char| !(c.is_ascii_digit() || c == '.');
+        let writer = after("produced by: StableHLO_v").and_then(|rest| rest.split(version).next());
+        let writer = writer.map_or(String::new(), |v| format!(", as StableHLO {} that wrote it does", v.trim_end_matches('.')));
+        let here = stablehlo_version().unwrap_or_default();
+        let why = format!("has the operation `{operation}`, which StableHLO {here} here does not know{writer}: write it for an older version, as python/export.py does, or as HLO");
+        Error::numeric("StableHLO", why)
+    })
+}
+
+/// A module and its text, both with arrays in row-major order.
+fn printed(module: Vec<u8>) -> Result<(Vec<u8>, String)> {
+    let text = proto_to_hlo_text(&module)?;
+    match row_major(&text)? {
+        Some(text) => Ok((hlo_text_to_proto(&text)?, text)),
+        None => Ok((module, text)),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use regex::{Captures, Regex};
+
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::Shape;
@@ -120,6 +122,26 @@ pub(crate) fn without_attribute(header: &str, attribute: &str) -> String {
     format!("{before}{}", end.map_or("", |end| &list[end + 1..]))
 }
 
+/// A module as XLA prints it, taking and giving every array in row-major order: an order that it asks for says where in memory
+/// numbers lie, not which they are (JAX asks for one wherever a function ends in a transposition). None where it does.
+pub(super) fn row_major(text: &str) -> Result<Option<String>> {
+    let unknown = |e: regex::Error| Error::numeric("layout", e);
+    let shape = Regex::new(r"\[([^\]]*)\]\{[^}]*\}").map_err(unknown)?;
+    let Some(from) = text.lines().next().and_then(|header| header.find("entry_computation_layout={")) else {
+        return Ok(None);
+    };
+    let (before, rest) = text.split_at(from);
+    let (header, body) = rest.split_once('\n').unwrap_or((rest, ""));
+    let end = header.len() - without_attribute(&format!(", {header}"), "entry_computation_layout").len();
+    let ordered = shape.replace_all(&header[..end], |found: &Captures| {
+        let rank = found[1].split(',').filter(|d| !d.trim().is_empty()).count();
+        let order: Vec<String> = (0..rank).rev().map(|d| d.to_string()).collect();
+        format!("[{}]{{{}}}", &found[1], order.join(","))
+    });
+    let changed = ordered != header[..end];
+    Ok(changed.then(|| format!("{before}{ordered}{}\n{body}", &header[end..])))
+}
+
 /// The inside of the brackets that `text` begins with, and what follows.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     let inner = text.strip_prefix('(')?;
@@ -224,6 +246,15 @@ mod tests {
         assert_eq!(without_attribute(header, "layout"), "HloModule f, a={ {0}: (0, {}, may-alias) }, more=1");
         assert_eq!(without_attribute(header, "a"), "HloModule f, layout={(f32[2]{0})->f32[2]{0}}, more=1");
         assert_eq!(without_attribute(header, "none"), header);
+    }
+
+    #[test]
+    fn every_array_in_row_major_order() {
+        let text = "HloModule f, entry_computation_layout={(f32[2,3]{0,1}, /*index=1*/bf16[4,3,2]{0,2,1:T(8,128)}, s32[])->(f32[6,3]{0,1}, pred[2]{0})}, more={1}\n\nENTRY e {\n  x = f32[2,3]{0,1} parameter(0)\n}\n";
+        let want = "HloModule f, entry_computation_layout={(f32[2,3]{1,0}, /*index=1*/bf16[4,3,2]{2,1,0}, s32[])->(f32[6,3]{1,0}, pred[2]{0})}, more={1}\n\nENTRY e {\n  x = f32[2,3]{0,1} parameter(0)\n}\n";
+        assert_eq!(row_major(text).expect("known").as_deref(), Some(want));
+        assert_eq!(row_major(want).expect("known"), None);
+        assert_eq!(row_major("HloModule f\n").expect("known"), None);
     }
 
     #[test]
