@@ -281,7 +281,7 @@ def forward(folder: Path, path: Path, want: list[np.ndarray]) -> float | str:
 
 
 def others(folder: Path) -> tuple[int, int]:
-    print(f"\n{'function':34} {'hlo run, worst of ' + str(len(FORMATS)) + ' formats':32} spectrum --hlo")
+    print(f"\n{'function':37} {'hlo run, worst of ' + str(len(FORMATS)) + ' formats':32} spectrum --hlo")
     passed = refused = 0
     for name, (f, args) in CASES.items():
         leaves = jax.tree.leaves(args)
@@ -313,7 +313,7 @@ def others(folder: Path) -> tuple[int, int]:
             derivative = f"{worst:.1e}"
         passed += not texts
         refused += isinstance(got, str)
-        print(f"{name:34} {ran:32} {derivative}")
+        print(f"{name:37} {ran:32} {derivative}")
     print(f"{passed} of {len(CASES)} run; {len(CASES) - refused} have a Jacobian here, the others are refused by name")
     return passed, len(CASES) - refused
 

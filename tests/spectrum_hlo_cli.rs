@@ -205,6 +205,22 @@ fn what_has_no_spectrum_is_refused_by_name() {
     refused(&["--hlo", "none.hlo.txt", "--input", &x], &["none.hlo.txt"]);
 }
 
+/// JAX asks for a column-major result wherever a function ends in a transposition; numbers come out as they are meant.
+#[test]
+fn programs_that_end_in_a_transposition_run() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let x = input_file(folder.path(), &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let turned = "  x = f32[2,3]{1,0} parameter(0)\n  ROOT y = f32[3,2]{0,1} transpose(x), dimensions={1,0}";
+    let program = program(folder.path(), turned);
+    let out = folder.path().join("y.safetensors");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hlo"));
+    let output = command.args(["run", &program, "--inputs", &x, "--out"]).arg(&out).output().expect("hlo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let y = &safetensors::read(&out).expect("result").tensors["output.0"];
+    assert_eq!((y.dims(), y.to_f64_vec()), (&[3, 2][..], vec![1.0, 4.0, 2.0, 5.0, 3.0, 6.0]));
+    close(&values(&["--hlo", &program, "--input", &x]).0, &[1.0; 6], "a permutation");
+}
+
 /// Whatever XLA does with the rest of a program, one line comes.
 #[test]
 fn damaged_programs_end_in_one_line() {

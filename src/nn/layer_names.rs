@@ -94,7 +94,7 @@ impl LayerNames {
         let mut pairs = Vec::new();
         for part in text.split(',') {
             let slashes: Vec<usize> = part.match_indices('/').map(|(at, _)| at).collect();
-            if slashes.len() % 2 == 0 {
+            if slashes.len().is_multiple_of(2) {
                 return Err(fail("give weight and bias patterns separated by a slash, as W.{i}/b.{i}"));
             }
             let middle = slashes[slashes.len() / 2];
