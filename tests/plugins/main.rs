@@ -70,7 +70,7 @@ fn a_memory_fraction_that_is_none_is_refused() {
     for fraction in [0.0, -0.5, 1.5, f32::NAN] {
         let options = DeviceOptions { memory_fraction: Some(fraction), ..Default::default() };
         let text = Device::open_with(&format!("plugin:{}", path.display()), &options).expect_err("refused").to_string();
-        assert!(text.contains("memory_fraction") && text.contains("at most 1"), "{text}");
+        assert!(text.contains("--memory-fraction") && text.contains("at most 1"), "{text}");
     }
 }
 
