@@ -2,6 +2,15 @@
 //!
 //! [`Array`] is what crosses the borders of the library: graph constants, device transfers and safetensors entries all
 //! are one. Arithmetic on the host is done in `ndarray`: [`Array::to_ndarray`] and [`Array::from_ndarray`].
+//!
+//! ```
+//! use ndarray::array;
+//! use sinexp::array::{Array, DType};
+//! let x = Array::from_ndarray(&array![[1.0f32, 2.0], [3.0, 4.0]]);
+//! assert_eq!((x.dtype(), x.dims()), (DType::F32, &[2, 2][..]));
+//! assert_eq!(x.cast(DType::BF16).to_f64_vec(), [1.0, 2.0, 3.0, 4.0]);
+//! assert!(x.to_vec::<f64>().is_err()); // never converted in silence
+//! ```
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -2,6 +2,19 @@
 //!
 //! Exit code 0 is success, 2 a mistake the person can mend (an unknown value, a file that does not fit, a folder that
 //! cannot be written), 130 a stop by Ctrl-C, 1 a failure of the program. Every error is one line on stderr that starts with `error: `.
+//!
+//! ```
+//! use sinexp::cli::{Progress, RunRecord};
+//! let mut record = RunRecord::new("my-experiment", 0, "cpu");
+//! record.set("width", 16.into());
+//! let mut progress = Progress::new("runs", 2); // a bar on a terminal, plain lines elsewhere
+//! progress.step("first");
+//! let folder = std::env::temp_dir().join(format!("sinexp-doc-{}", std::process::id()));
+//! std::fs::create_dir_all(&folder).unwrap();
+//! assert!(record.write(&folder)?.ends_with("run.json"));
+//! # std::fs::remove_dir_all(&folder).unwrap();
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 mod device;
 mod supervised;

@@ -2,6 +2,13 @@
 //!
 //! A shape mistake while building a graph is a programming error and panics, as in `ndarray`. Everything that comes
 //! from a user (files, arguments, shapes read from checkpoints, devices) ends in one of these values instead.
+//!
+//! ```
+//! use sinexp::error::Error;
+//! let error = Error::argument("--width", 0, "expected 1 or more");
+//! assert_eq!(error.to_string(), "--width = 0: expected 1 or more");
+//! assert!(error.is_user_mistake()); // exit code 2
+//! ```
 
 use std::path::{Path, PathBuf};
 

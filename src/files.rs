@@ -1,5 +1,17 @@
 //! Writing files so that each is complete or absent: a temporary name beside it, fsync, rename, fsync of the folder.
 //! What a killed writer leaves behind, the next run into the folder removes.
+//!
+//! ```
+//! use sinexp::files::{write_atomically, write_bytes};
+//! let folder = std::env::temp_dir();
+//! let path = folder.join(format!("sinexp-doc-{}", std::process::id()));
+//! write_bytes(&path, b"whole")?;
+//! // A writer that fails leaves the old file as it was.
+//! let failed = write_atomically(&path, |_| Err(sinexp::error::Error::numeric("loss", "is NaN")));
+//! assert!(failed.is_err() && std::fs::read(&path).unwrap() == b"whole");
+//! # std::fs::remove_file(&path).unwrap();
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write};

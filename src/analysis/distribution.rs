@@ -1,4 +1,11 @@
 //! Distributions of numbers: quantiles, moments, histograms, as NumPy and SciPy compute them.
+//!
+//! ```
+//! use sinexp::analysis::distribution::{edges, histogram, quantile, sorted};
+//! let values = sorted([3.0, 1.0, 2.0, 4.0]);
+//! assert_eq!(quantile(&values, 0.5), 2.5); // numpy.quantile
+//! assert_eq!(histogram(values, &edges(0.0, 4.0, 2)), [1, 3]);
+//! ```
 
 /// Quantile `q` (0 to 1) of values in ascending order, by linear interpolation (`numpy.quantile`'s default); NaN of none.
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {

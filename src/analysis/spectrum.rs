@@ -3,6 +3,16 @@
 //! Theorem 1 of the uniform-phase paper fixes the mean squared singular value of J = ∂h_L/∂h_1 at one and leaves the
 //! shape of the spectrum open; Appendix A.4 looks at that shape. A [`Cell`] holds the spectra of one initialisation at
 //! one depth, a [`Summary`] the numbers printed for it.
+//!
+//! ```
+//! use ndarray::Array3;
+//! use sinexp::analysis::spectrum::Cell;
+//! use sinexp::array::DType;
+//! // Two networks, three points, four singular values each.
+//! let cell = Cell::new("uniform-mm", 4, Array3::from_elem((2, 3, 4), 1.0), DType::F64)?;
+//! assert_eq!(cell.summary().mean_square, 1.0); // Theorem 1
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use ndarray::{Array1, Array3, Axis};
 

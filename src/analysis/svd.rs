@@ -1,4 +1,12 @@
 //! Singular values, by LAPACK.
+//!
+//! ```
+//! use ndarray::array;
+//! use sinexp::analysis::svd::singular_values;
+//! let s = singular_values(array![[3.0, 0.0], [0.0, -4.0]].view())?;
+//! assert!((s[0] - 4.0).abs() < 1e-12 && (s[1] - 3.0).abs() < 1e-12);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use ndarray::{Array1, Array2, Array3, ArrayView2, Axis};
 use ndarray_linalg::{JobSvd, SVDDCInto};

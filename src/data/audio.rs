@@ -1,4 +1,15 @@
 //! Sounds as one channel of f64 samples: WAV files in and out, and a short piece that the program plays itself.
+//!
+//! ```
+//! use sinexp::data::audio::{Encoding, Sound, write_wav};
+//! let path = std::env::temp_dir().join(format!("sinexp-doc-{}.wav", std::process::id()));
+//! let samples: Vec<f64> = (0..800).map(|i| 0.5 * (i as f64 * 0.3).sin()).collect();
+//! write_wav(&path, &samples, 8000, Encoding::Int16)?;
+//! let sound = Sound::read(&path)?;
+//! assert_eq!((sound.rate, sound.samples.len()), (8000, 800));
+//! # std::fs::remove_file(&path).unwrap();
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 mod fugue;
 mod wav;

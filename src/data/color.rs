@@ -1,4 +1,13 @@
 //! sRGB and CIELAB, as `skimage.color.rgb2lab` and `lab2rgb` turn one into the other: D65, the 2 degree observer.
+//!
+//! ```
+//! use ndarray::Array3;
+//! use sinexp::data::color::{lab_to_rgb, rgb_to_lab};
+//! let white = Array3::from_elem((1, 1, 3), 1.0);
+//! let lab = rgb_to_lab(white.view());
+//! assert!((lab[[0, 0, 0]] - 100.0).abs() < 1e-6 && lab[[0, 0, 1]].abs() < 1e-2);
+//! assert!(lab_to_rgb(lab.view()).iter().all(|v| (v - 1.0).abs() < 1e-6));
+//! ```
 
 use ndarray::{Array3, ArrayView3, Axis};
 

@@ -1,4 +1,11 @@
 //! Coordinates of the samples of a regular grid: what a network takes in for each pixel of a picture or sample of a sound.
+//!
+//! ```
+//! use sinexp::data::grid::{coordinates, spacing};
+//! let x = coordinates(&[2, 3], -1.0, 1.0);
+//! assert_eq!(x.row(1).to_vec(), [-1.0, 0.0]); // first row, middle column
+//! assert_eq!(spacing(&[2, 3], -1.0, 1.0), [2.0, 1.0]);
+//! ```
 
 use ndarray::Array2;
 

@@ -2,6 +2,16 @@
 //!
 //! Whatever was done to a picture on the way in (transparency composited, turned by its orientation mark, ...) is kept as a
 //! note, so that a run record can tell.
+//!
+//! ```
+//! use ndarray::Array3;
+//! use sinexp::data::image::{Alpha, Picture, write_png};
+//! let path = std::env::temp_dir().join(format!("sinexp-doc-{}.png", std::process::id()));
+//! write_png(&path, Array3::from_elem((4, 6, 3), 0.2).view())?;
+//! assert_eq!(Picture::read(&path, Alpha::Refuse)?.gray().dim(), (4, 6, 1));
+//! # std::fs::remove_file(&path).unwrap();
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::fs::File;
 use std::io::{Cursor, Read};

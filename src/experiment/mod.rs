@@ -3,6 +3,17 @@
 //! A [`RunConfig`] says everything that a run's result depends on; [`Runner`] trains the runs that are not done yet, in
 //! batches, with checkpoints, and keeps their results in a [`Store`](crate::train::sweep::Store). The programs in
 //! `experiments/` make lists of configurations and turn the results into the paper's tables and figures.
+//!
+//! ```
+//! use sinexp::experiment::METHODS;
+//! use sinexp::train::sweep::{Shard, stable_hash};
+//! assert!(METHODS.contains(&"uniform-mm"));
+//! // A run is named by a hash of its configuration; each of four machines takes its share of the costs.
+//! assert_eq!(stable_hash(&("uniform-mm", 16))?.len(), 16);
+//! let first: Shard = "1/4".parse().unwrap();
+//! assert_eq!(first.share(&[8.0, 4.0, 2.0, 1.0]), [true, false, false, false]);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 pub(crate) mod arguments;
 pub mod audio;

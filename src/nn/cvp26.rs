@@ -3,6 +3,13 @@
 //! Hidden weights are U(-c_w / sqrt N, c_w / sqrt N), biases N(0, c_b^2). In the limit of width and depth the
 //! preactivations become N(0, sigma_a^2) with the fixed point of Eq. 13, and the layer Jacobian's entries have variance
 //! sigma_g / N with Eq. 17's sigma_g; stable gradients need sigma_g = 1.
+//!
+//! ```
+//! use sinexp::nn::cvp26::Cvp26;
+//! // Stable gradients at every sigma_a: the layer Jacobian's entries have variance 1 / N.
+//! assert!((Cvp26::stable(1.0)?.gradient_factor() - 1.0).abs() < 1e-12);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use crate::error::{Error, Result};
 

@@ -1,4 +1,14 @@
 //! Laws that parameters are drawn from: what each is, its mean and spread, and how it is drawn.
+//!
+//! ```
+//! use sinexp::nn::init::Law;
+//! use sinexp::random::Key;
+//! let law = Law::xavier_uniform(64, 64);
+//! assert!((law.std() - (2.0f64 / 128.0).sqrt()).abs() < 1e-15);
+//! let w = law.draw(Key::new(0), &[64, 64])?; // jax.nn.initializers.xavier_uniform's numbers
+//! assert_eq!(w.dims(), [64, 64]);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::fmt;
 

@@ -4,6 +4,17 @@
 //! sin(omega_h (W.l x + b.l)) for l = 1 .. L, and a linear output layer W.{L+1} h_L + b.{L+1}. Matrices are
 //! `(d_out, d_in)`; omega multiplies the bias too. The baselines of the paper's experiments differ only in the
 //! activation and in a fixed positional encoding before the input layer.
+//!
+//! ```
+//! use sinexp::array::DType;
+//! use sinexp::graph::{Shape, Tensor};
+//! use sinexp::nn::siren::Siren;
+//! let siren = Siren::new(2, 16, 3, 1);
+//! let params = siren.inputs(DType::F32);
+//! let x = Tensor::parameter("x", Shape::new(DType::F32, &[100, 2]));
+//! assert_eq!(siren.apply(&params, &x).dims(), [100, 1]);
+//! assert_eq!(siren.layers(&params, &x).activations.len(), 4); // h_0 .. h_3
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -13,6 +13,16 @@
 //! U(a) is uniform on (-a, a). Sine layers are sin(omega (W x + b)): omega0 in the input layer, omega_h in the hidden
 //! ones, both 1 for `uniform-mm`. `sm20` is the seed paper's form (no output bias, sqrt 3); `sm20-repo` is its authors'
 //! code. The first-layer bias of CVP26 is not settled by its paper; here it is `sm20`'s.
+//!
+//! ```
+//! use sinexp::nn::siren_init::Initialization;
+//! use sinexp::random::Key;
+//! let init = Initialization::Sm20 { omega0: 30.0, omega_h: 1.0 };
+//! let siren = init.siren(2, 16, 3, 1);
+//! let weights = init.draw(&siren, Key::new(0))?;
+//! assert_eq!(weights["W.1"].dims(), [16, 16]);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::f64::consts::PI;

@@ -3,6 +3,16 @@
 //! Pre-norm blocks: RMSNorm, causal attention with QK-norm and RoPE, GeGLU feed-forward, residuals; a last RMSNorm and
 //! an output head. Matrices are `(d_out, d_in)`. The weights of all blocks are stacked, `blocks.q.W` `[depth, d, d]`,
 //! and one loop runs over them: the program has the size of one block whatever the depth.
+//!
+//! ```
+//! use sinexp::nn::language_model::LanguageModel;
+//! use sinexp::nn::sel::Sel;
+//! use sinexp::nn::transformer::Transformer;
+//! let transformer = Transformer { heads: 4, ..Transformer::new(256, 64, 2) };
+//! let model = LanguageModel::new(transformer, Sel::new(7.5));
+//! // Every projection is its raw weight and its scales, stacked over blocks.
+//! assert!(model.parameters().iter().any(|p| p.name == "blocks.q.W.w" && p.dims == [2, 64, 64]));
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -6,6 +6,15 @@
 //! The form is JAX's default, `jax_threefry_partitionable=True` (since 0.5.0); [`Variant::Original`] is the older one.
 //! What was checked against JAX 0.10.2: keys, splits, bits, integers, permutations and bounded uniforms to the bit,
 //! normals to 4 units in the last place (XLA's logarithm is not the host's).
+//!
+//! ```
+//! use sinexp::random::Key;
+//! // jax.random.key(0); jax.random.split; jax.random.uniform
+//! let keys = Key::new(0).split(2);
+//! assert_eq!(keys[0].words(), [1797259609, 2579123966]);
+//! let x = keys[1].uniform::<f32>(&[2, 3], -1.0, 1.0);
+//! assert_eq!(x, Key::new(0).split(2)[1].uniform(&[2, 3], -1.0, 1.0));
+//! ```
 
 mod draw;
 mod erf_inv;

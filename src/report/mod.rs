@@ -2,6 +2,15 @@
 //!
 //! A [`Table`] is a polars frame with a title, units and sensible digits; a [`Figure`] is panels of marks. Both are
 //! written to a temporary name first and renamed, so a file is complete or absent.
+//!
+//! ```
+//! use polars::prelude::Column;
+//! use sinexp::report::Table;
+//! let columns = vec![Column::new("L".into(), [4i64, 8]), Column::new("mean square".into(), [1.00251, 1.0103])];
+//! let table = Table::new("Jacobians", columns)?.digits("mean square", 4);
+//! assert!(table.to_markdown().contains("1.003"));
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 mod axis;
 mod canvas;

@@ -2,6 +2,13 @@
 //!
 //! Colours alone never carry meaning: each line also has its own dash pattern and marker, so a figure reads in
 //! grayscale. Lengths are in points (1/72 inch) at the printed size.
+//!
+//! ```
+//! use sinexp::report::style::{label, method};
+//! let (name, _line) = method("uniform-mm").unwrap();
+//! assert_eq!(label("uniform-mm"), name);
+//! assert!(method("no such method").is_none());
+//! ```
 
 use std::sync::OnceLock;
 

@@ -2,6 +2,16 @@
 //!
 //! XLA ends the process on some damaged HLO text (and only on that: its StableHLO and protocol buffers give errors), so
 //! text of others belongs into a child process; see `interop::hlo`.
+//!
+//! ```
+//! use sinexp::{array::DType, graph::{Program, Shape, Tensor}};
+//! use sinexp::runtime::translate::{hlo_text_to_proto, proto_to_stablehlo_text};
+//! let x = Tensor::parameter("x", Shape::new(DType::F32, &[3]));
+//! let program = Program::new("f", &[x.clone()], &[("y", x.sin())])?;
+//! let module = hlo_text_to_proto(&program.text)?;
+//! assert!(proto_to_stablehlo_text(&module)?.contains("stablehlo.sine"));
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::ffi::{CString, c_char, c_int};
 use std::ptr;

@@ -3,6 +3,15 @@
 //! A sweep is a list of resolved configurations. Each has a stable hash; its result is one Parquet file of one row,
 //! `HASH.parquet`, in the sweep's folder. The file appears when the run is complete, so any number of processes can
 //! share a folder, a sweep that was cut off goes on where it stopped, and joining folders is copying files.
+//!
+//! ```
+//! use sinexp::train::sweep::{Shard, Store, stable_hash};
+//! let hash = stable_hash(&("uniform-mm", 16, 0.001))?;
+//! let folder = std::env::temp_dir().join(format!("sinexp-doc-sweep-{}", std::process::id()));
+//! assert!(!Store::new(folder).is_done(&hash));
+//! assert_eq!(Shard::ALL.share(&[1.0, 1.0]), [true, true]);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::fs;
 use std::path::{Path, PathBuf};
