@@ -3,12 +3,22 @@
 use super::folder::Run;
 use super::grid::{Cell, Grid};
 
-/// `value ± error`, or the value alone where the error is no number.
-fn with_error(value: &Cell, error: Option<&Cell>) -> String {
-    match error.filter(|e| e.number.is_some_and(|e| e > 0.0)) {
-        Some(error) => format!("{} ± {}", minus(&value.shown), minus(&error.shown)),
-        None => minus(&value.shown),
+/// `value ± error` with the error's decimals, or the value alone with `decimals` where the error is no number.
+fn with_error(value: &Cell, error: Option<&Cell>, decimals: usize) -> String {
+    match (value.number, error.filter(|e| e.number.is_some_and(|e| e > 0.0))) {
+        (Some(number), Some(error)) if !error.shown.contains('e') => {
+            let decimals = error.shown.split_once('.').map_or(0, |(_, behind)| behind.len());
+            format!("{} ± {}", fixed(number, decimals), error.shown)
+        }
+        (_, Some(error)) => format!("{} ± {}", minus(&value.shown), error.shown),
+        (Some(number), None) => fixed(number, decimals),
+        (None, None) => value.shown.clone(),
     }
+}
+
+/// With a real minus.
+fn fixed(number: f64, decimals: usize) -> String {
+    minus(&format!("{number:.decimals$}"))
 }
 
 /// With a real minus.
@@ -26,12 +36,12 @@ fn numbers(grid: &Grid, name: &str) -> Vec<(usize, f64)> {
     grid.rows.iter().enumerate().filter_map(|(i, row)| Some((i, row[column].number?))).collect()
 }
 
-/// The cells of a column's smallest and largest number.
-fn range(grid: &Grid, name: &str) -> Option<(String, String)> {
-    let (column, all) = (grid.column(name)?, numbers(grid, name));
-    let cell = |at: Option<&(usize, f64)>| at.map(|(row, _)| minus(&grid.rows[*row][column].shown));
-    let by = |a: &&(usize, f64), b: &&(usize, f64)| a.1.total_cmp(&b.1);
-    Some((cell(all.iter().min_by(by))?, cell(all.iter().max_by(by))?))
+/// A column's smallest and largest number.
+fn range(grid: &Grid, name: &str, decimals: usize) -> Option<(String, String)> {
+    let all: Vec<f64> = numbers(grid, name).into_iter().map(|n| n.1).collect();
+    let least = all.iter().copied().min_by(f64::total_cmp)?;
+    let most = all.iter().copied().max_by(f64::total_cmp)?;
+    Some((fixed(least, decimals), fixed(most, decimals)))
 }
 
 fn to(range: (String, String)) -> String {
@@ -43,7 +53,7 @@ pub(super) fn spectrum(run: &Run) -> Option<String> {
     let deepest = numbers(grid, "depth").into_iter().map(|d| d.1).fold(0.0, f64::max).to_string();
     let one = |init: &str| {
         let row = [init, deepest.as_str()];
-        Some(with_error(grid.cell(&row, "mean square")?, grid.cell(&row, "standard error")))
+        Some(with_error(grid.cell(&row, "mean square")?, grid.cell(&row, "standard error"), 2))
     };
     let matched = one("uniform-mm")?;
     let other = one("sm20").map_or(String::new(), |v| format!("; SM20 {v}"));
@@ -54,19 +64,19 @@ pub(super) fn spectrum(run: &Run) -> Option<String> {
 pub(super) fn cameraman(run: &Run) -> Option<String> {
     let grid = table(run)?;
     let (name, snr) = (grid.column("initialisation")?, grid.column("SNR")?);
-    let one = |row: &Vec<Cell>| with_error(&row[snr], grid.column("± SNR").map(|e| &row[e]));
+    let one = |row: &Vec<Cell>| with_error(&row[snr], grid.column("± SNR").map(|e| &row[e]), 2);
     let matched = grid.rows.iter().find(|row| row[name].shown == "uniform-phase MM")?;
     let others = grid.rows.iter().filter(|row| row[name] != matched[name] && row[snr].number.is_some());
     let best = others.max_by(|a, b| a[snr].number.unwrap_or(f64::NAN).total_cmp(&b[snr].number.unwrap_or(f64::NAN)))?;
-    Some(format!("MM {} dB; best of the others {} {}", one(matched), best[name].shown, one(best)))
+    Some(format!("MM {} dB; best of the others {}: {}", one(matched), best[name].shown, one(best)))
 }
 
 pub(super) fn audio(run: &Run) -> Option<String> {
     let grid = table(run)?;
     let (name, snr) = (grid.column("initialisation")?, grid.column("SNR")?);
     let short = |text: &str| text.replace("uniform-phase MM", "MM");
-    let one = |row: &Vec<Cell>| format!("{} {}", short(&row[name].shown), minus(&row[snr].shown));
-    Some(format!("{} dB", grid.rows.iter().map(one).collect::<Vec<_>>().join(", ")))
+    let one = |row: &Vec<Cell>| format!("{}: {}", short(&row[name].shown), with_error(&row[snr], None, 1));
+    Some(format!("dB of {}", grid.rows.iter().map(one).collect::<Vec<_>>().join("; ")))
 }
 
 /// MM over the best baseline, picture by picture.
@@ -105,8 +115,8 @@ pub(super) fn weights(run: &Run) -> Option<String> {
 
 pub(super) fn table1(run: &Run) -> Option<String> {
     let grid = table(run)?;
-    let gap = to(range(grid, "Δ")?);
-    let faster = match range(grid, "speed-up") {
+    let gap = to(range(grid, "Δ", 3)?);
+    let faster = match range(grid, "speed-up", 2) {
         Some(values) => format!("; speed-up {}", to(values)),
         None => "; the baseline's loss is not reached".to_owned(),
     };
@@ -118,7 +128,7 @@ pub(super) fn table1(run: &Run) -> Option<String> {
 /// Differences to the baseline, by variant.
 pub(super) fn variants(run: &Run) -> Option<String> {
     let grid = table(run)?;
-    let (name, gap) = (grid.column("variant")?, grid.column("Δ")?);
+    let name = grid.column("variant")?;
     let mut kinds: Vec<&str> = grid.rows.iter().map(|row| row[name].shown.as_str()).collect();
     let mut seen = Vec::new();
     kinds.retain(|kind| {
@@ -130,31 +140,31 @@ pub(super) fn variants(run: &Run) -> Option<String> {
     let one = |kind: &str| {
         let of = |row: &&Vec<Cell>| row[name].shown == kind;
         let part = Grid { rows: grid.rows.iter().filter(of).cloned().collect(), ..grid.clone() };
-        range(&part, &grid.header[gap]).map(|r| format!("{kind} {}", to(r)))
+        range(&part, "Δ", 3).map(|r| format!("{kind}: {}", to(r)))
     };
     let all: Vec<String> = kinds.into_iter().filter_map(one).collect();
-    (!all.is_empty()).then(|| format!("Δ to the baseline: {} nats", all.join(", ")))
+    (!all.is_empty()).then(|| format!("Δ to the baseline in nats, {}", all.join("; ")))
 }
 
 /// Final losses, by variant.
 pub(super) fn variants_named(run: &Run) -> Option<String> {
     let grid = table(run)?;
     let (name, loss, error) = (grid.column("variant")?, grid.column("eval loss")?, grid.column("± eval")?);
-    let one = |row: &Vec<Cell>| format!("{} {}", row[name].shown, with_error(&row[loss], Some(&row[error])));
-    Some(format!("{} nats", grid.rows.iter().map(one).collect::<Vec<_>>().join(", ")))
+    let one = |row: &Vec<Cell>| format!("{}: {}", row[name].shown, with_error(&row[loss], Some(&row[error]), 3));
+    Some(format!("nats of {}", grid.rows.iter().map(one).collect::<Vec<_>>().join("; ")))
 }
 
 pub(super) fn multipliers(run: &Run) -> Option<String> {
     let grid = table(run)?;
-    let one = |kind: &str| Some(with_error(grid.cell(&[kind], "eval loss")?, grid.cell(&[kind], "± eval")));
+    let one = |kind: &str| Some(with_error(grid.cell(&[kind], "eval loss")?, grid.cell(&[kind], "± eval"), 3));
     Some(format!("annealed {}, fixed {} nats", one("annealed")?, one("fixed")?))
 }
 
 pub(super) fn cost(run: &Run) -> Option<String> {
     let grid = table(run)?;
-    let overhead = to(range(grid, "overhead")?);
+    let overhead = to(range(grid, "overhead", 0)?);
     let faster =
-        range(grid, "est. speed-up").map_or(String::new(), |r| format!(", {} times faster to the same loss", to(r)));
+        range(grid, "est. speed-up", 2).map_or(String::new(), |r| format!(", {} times faster to the same loss", to(r)));
     Some(format!("{overhead} % overhead{faster}"))
 }
 
@@ -176,7 +186,7 @@ pub(super) fn shapes(run: &Run) -> Option<String> {
         };
         Some(format!("{name} {:.2}", grid.rows.iter().filter(of).max_by(by)?[value].number?))
     };
-    Some(format!("{}, {}, {} of their start", last("e_w")?, last("l_w")?, last("m")?))
+    Some(format!("{}, {}, {} of their start, means over roles", last("e_w")?, last("l_w")?, last("m")?))
 }
 
 pub(super) fn growth(run: &Run) -> Option<String> {

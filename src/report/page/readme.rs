@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::folder::Run;
 use super::record::{NOT_RECORDED, duration};
+use super::section;
 use crate::error::{Error, Result};
 use crate::files::{reason, write_bytes};
 
@@ -39,12 +40,7 @@ pub fn table(runs: &[Run], folder: &Path) -> String {
     let mut out = "| experiment | preset | seeds | device | when | training | ours | paper |\n".to_owned();
     out += "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
     for run in runs {
-        let variant = run.variant();
-        let name = match run.experiment {
-            Some(e) if variant.is_empty() => e.program.to_owned(),
-            Some(e) => format!("{} {variant}", e.program),
-            None => variant,
-        };
+        let name = section::name(run);
         let place = run.experiment.map_or(String::new(), |e| format!(", {}", e.place));
         let record = &run.record;
         let cells = [
