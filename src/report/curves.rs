@@ -37,8 +37,14 @@ impl Figure {
     /// **Errors** are the table's.
     pub fn curves(&self) -> Result<Option<Table>> {
         let mut rows = Rows::default();
-        for (number, panel) in self.panels.iter().enumerate().filter(|(_, p)| !p.bare()) {
-            let parts = [panel.row.as_str(), panel.title.as_str()].map(|t| t.replace('\n', " "));
+        let mut row = "";
+        for (number, panel) in self.panels.iter().enumerate() {
+            // The first panel of a row carries its name.
+            row = if panel.row.is_empty() { row } else { &panel.row };
+            if panel.bare() {
+                continue;
+            }
+            let parts = [row, panel.title.as_str()].map(|t| t.replace('\n', " "));
             let title = parts.iter().filter(|t| !t.is_empty()).map(String::as_str).collect::<Vec<_>>().join(": ");
             for mark in &panel.marks {
                 let (kind, label, points, color, dash, width) = match mark {

@@ -101,6 +101,12 @@ impl Chart {
         (!chart.panels.is_empty()).then_some(chart)
     }
 
+    /// The panel to begin with: the first of the row that the experiment's heading ends with, as in `ω₀ sweep, RGB`.
+    pub fn start(&self, heading: &str) -> usize {
+        let row = heading.rsplit(", ").next().unwrap_or_default();
+        self.panels.iter().position(|p| p.title.split_once(": ").is_some_and(|(of, _)| of == row)).unwrap_or(0)
+    }
+
     /// As JSON that may stand inside an HTML script element.
     pub fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default().replace('<', "\\u003c")
@@ -177,6 +183,7 @@ mod tests {
         let second = &chart.panels[1];
         assert_eq!((second.title.as_str(), second.x_log, second.y_log, second.curves.len()), ("two", true, false, 2));
         assert_eq!(second.curves[0].y, [Some(1.0), None, Some(0.333_333_3)]);
+        assert_eq!((chart.start("Sweep, RGB"), chart.start("")), (0, 0));
         assert!(!chart.json().contains('<'));
         assert_eq!(chart.describe(), "<MSE> against omega0, 2 panels; curves: a, b </script>");
     }

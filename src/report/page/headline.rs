@@ -3,12 +3,12 @@
 use super::folder::Run;
 use super::grid::{Cell, Grid};
 
-/// `value ± error` with the error's decimals, or the value alone with `decimals` where the error is no number.
+/// `value ± error` with the error's decimals, at least `decimals`, or the value alone where the error is no number.
 fn with_error(value: &Cell, error: Option<&Cell>, decimals: usize) -> String {
     match (value.number, error.filter(|e| e.number.is_some_and(|e| e > 0.0))) {
         (Some(number), Some(error)) if !error.shown.contains('e') => {
-            let decimals = error.shown.split_once('.').map_or(0, |(_, behind)| behind.len());
-            format!("{} ± {}", fixed(number, decimals), error.shown)
+            let of_error = error.shown.split_once('.').map_or(0, |(_, behind)| behind.len());
+            format!("{} ± {}", fixed(number, decimals.max(of_error)), error.shown)
         }
         (_, Some(error)) => format!("{} ± {}", minus(&value.shown), error.shown),
         (Some(number), None) => fixed(number, decimals),
@@ -16,9 +16,13 @@ fn with_error(value: &Cell, error: Option<&Cell>, decimals: usize) -> String {
     }
 }
 
-/// With a real minus.
+/// With a real minus, and none before zero.
 fn fixed(number: f64, decimals: usize) -> String {
-    minus(&format!("{number:.decimals$}"))
+    let text = format!("{number:.decimals$}");
+    match text.strip_prefix('-') {
+        Some(zero) if zero.chars().all(|c| c == '0' || c == '.') => zero.to_owned(),
+        _ => minus(&text),
+    }
 }
 
 /// With a real minus.
@@ -53,7 +57,7 @@ pub(super) fn spectrum(run: &Run) -> Option<String> {
     let deepest = numbers(grid, "depth").into_iter().map(|d| d.1).fold(0.0, f64::max).to_string();
     let one = |init: &str| {
         let row = [init, deepest.as_str()];
-        Some(with_error(grid.cell(&row, "mean square")?, grid.cell(&row, "standard error"), 2))
+        Some(with_error(grid.cell(&row, "mean square")?, grid.cell(&row, "standard error"), 0))
     };
     let matched = one("uniform-mm")?;
     let other = one("sm20").map_or(String::new(), |v| format!("; SM20 {v}"));
@@ -170,7 +174,10 @@ pub(super) fn cost(run: &Run) -> Option<String> {
 
 pub(super) fn mismatch(run: &Run) -> Option<String> {
     let grid = run.grid("by_sign")?;
-    Some(format!("negative weights have {} of their target", grid.cell(&["negative"], "actual / target")?.shown))
+    Some(format!(
+        "negative weights have {} of their target",
+        with_error(grid.cell(&["negative"], "actual / target")?, None, 3)
+    ))
 }
 
 /// The scales at the end, as means over roles.
@@ -191,6 +198,37 @@ pub(super) fn shapes(run: &Run) -> Option<String> {
 
 pub(super) fn growth(run: &Run) -> Option<String> {
     let grid = run.grid("weights")?;
-    let one = |which: &str| grid.cell(&[which, "end", "all"], "max / start").map(|c| c.shown.clone());
+    let one = |which: &str| grid.cell(&[which, "end", "all"], "max / start").map(|c| with_error(c, None, 1));
     Some(format!("the largest weight grows {} times, the baseline's {}", one("SEL")?, one("baseline")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_the_decimals_of_their_errors() {
+        let cell = |shown: &str, number| Cell { shown: shown.into(), number: Some(number) };
+        let value = cell("8.118", 8.118_09);
+        assert_eq!(with_error(&value, Some(&cell("0.38", 0.379)), 1), "8.12 ± 0.38");
+        assert_eq!(with_error(&cell("281.2", 281.2), Some(&cell("18", 17.9)), 0), "281 ± 18");
+        assert_eq!(with_error(&cell("1.681", 1.681_27), Some(&cell("0.02", 0.02)), 3), "1.681 ± 0.02");
+        let none = Cell { shown: "NaN".into(), number: None };
+        assert_eq!(with_error(&value, Some(&none), 1), "8.1");
+        assert_eq!([fixed(-0.015, 1), fixed(-0.15, 1), fixed(0.0, 0)], ["0.0", "\u{2212}0.1", "0"]);
+    }
+
+    /// The headlines of the committed results are there, and are those of their tables.
+    #[test]
+    fn every_committed_result_has_a_headline() {
+        let figures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("figures");
+        let runs = super::super::find(&[figures]).expect("results");
+        for run in &runs {
+            assert!(run.problems.is_empty(), "{:?}", run.problems);
+            let experiment = run.experiment.expect("a known program");
+            let ours = (experiment.ours)(run);
+            assert_eq!(ours.is_some(), experiment.program != "sel-curves", "{}", experiment.program);
+            assert!(ours.is_none_or(|text| !text.contains("NaN") && !text.contains('?')), "{}", experiment.program);
+        }
+    }
 }

@@ -106,7 +106,7 @@
         showlegend: first,
         hoverinfo: curve.name || points ? undefined : "skip",
         hovertemplate: curve.name ? "%{y:.4g}" : points ? "lowest: %{y:.4g}<extra></extra>" : undefined,
-        line: { color: curve.color, dash: curve.dash, width: curve.width * 1.4 },
+        line: { color: curve.color, dash: curve.dash, width: curve.width * 1.7 },
         marker: points ? { color: curve.color, symbol: "star", size: 11 } : { color: curve.color, size: 5 },
       };
     });
@@ -146,13 +146,16 @@
     const bar = make("div", { className: "bar" });
     const plot = make("div", { className: "plot", tabIndex: 0 });
     const hint = make("p", { className: "hint", id: `${box.id}-hint` });
-    const keys = "Arrow keys: points and curves; + and −: zoom; 0: all. Drag to zoom, double-click for all; a legend entry hides its curve.";
+    const touch = matchMedia("(pointer: coarse)").matches;
+    const keys = touch ? "Touch a point for its value; a legend entry hides its curve."
+      : "Arrow keys: points and curves; + and −: zoom; 0: all. Drag to zoom, double-click for all; a legend entry hides its curve.";
     hint.textContent = keys;
     hint.setAttribute("role", "status");
     plot.setAttribute("role", "group");
     plot.setAttribute("aria-label", box.dataset.label);
     plot.setAttribute("aria-describedby", hint.id);
-    let panel = chart.panels[0];
+    const start = Number(box.dataset.start);
+    let panel = chart.panels[start];
     let logs = { x: panel.x_log, y: panel.y_log };
     let at = { curve: 0, point: -1 };
     const boxes = ["x", "y"].map((axis) => {
@@ -174,6 +177,7 @@
     if (chart.panels.length > 1) {
       const select = make("select");
       chart.panels.forEach((p, i) => select.append(make("option", { value: i, textContent: p.title || `panel ${i + 1}` })));
+      select.value = start;
       select.addEventListener("change", () => {
         panel = chart.panels[select.value];
         logs = { x: panel.x_log, y: panel.y_log };

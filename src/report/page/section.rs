@@ -215,8 +215,9 @@ fn figure(run: &Run, drawing: &Drawing, id: &str) -> String {
                 format!("<details class=\"picture\"><summary>As a picture</summary>{picture}</details>\n")
             });
             format!(
-                "<div class=\"chart\" id=\"{id}\" data-label=\"{}\"><script type=\"application/json\">{}</script>\
+                "<div class=\"chart\" id=\"{id}\" data-start=\"{}\" data-label=\"{}\"><script type=\"application/json\">{}</script>\
                  <p class=\"wait\">The chart is drawn by a script.</p></div>\n{picture}",
+                run.experiment.map_or(0, |e| chart.start(e.heading)),
                 escape(&caption),
                 chart.json()
             )
