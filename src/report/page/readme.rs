@@ -35,11 +35,11 @@ pub fn replaced(text: &str, table: &str) -> Option<String> {
     (!again).then(|| format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
 }
 
-/// One row per run. Links are relative to `folder`.
+/// One row per run, but for those at preset `smoke`, which only show that a program runs. Links are relative to `folder`.
 pub fn table(runs: &[Run], folder: &Path) -> String {
     let mut out = "| experiment | preset | seeds | device | when | training | ours | paper |\n".to_owned();
     out += "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
-    for run in runs {
+    for run in runs.iter().filter(|run| run.record.preset().as_deref() != Some("smoke")) {
         let name = section::name(run);
         let place = run.experiment.map_or(String::new(), |e| format!(", {}", e.place));
         let record = &run.record;
