@@ -193,7 +193,7 @@ pub const EXPERIMENTS: [Experiment; 21] = [
         heading: "The symmetric-exponential transform by itself",
         paper: SEL,
         place: "Figures 2, 3, 10, 11",
-        about: "The transform from raw to effective weight and its derivative, without any training.",
+        about: "The transform from raw to effective weight, without any training.",
         trains: false,
         captions: &[
             (

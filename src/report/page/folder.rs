@@ -167,6 +167,11 @@ impl Run {
             }
         }
         drawings.extend(loose);
+        // Figure 2 before Figure 10.
+        drawings.sort_by_key(|drawing| {
+            let name = drawing.stem.trim_end_matches(|c: char| c.is_ascii_digit());
+            (name.to_owned(), drawing.stem[name.len()..].parse::<u64>().unwrap_or(0))
+        });
         Run { folder, experiment, record, grids, drawings, data, problems }
     }
 
