@@ -83,7 +83,7 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
     files.extend(extreme_table(&shapes)?.write_all(&arguments.out, "extremes", &[TableFormat::Csv])?);
     files.extend(
         annealing_figure(&curves, &scales, &format!("Run: {}.", run.description()))
-            .write(arguments.out.join("fig6"))?,
+            .write_with_curves(arguments.out.join("fig6"))?,
     );
     files.extend(figure8(&shapes, &sampled).write(arguments.out.join("fig8"))?);
     let largest = format!("{sampled} Curves and marks: the {} largest of those sampled.", settings.extremes);

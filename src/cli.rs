@@ -231,7 +231,7 @@ pub fn crate_version(name: &str) -> Option<&'static str> {
     rest.split('"').next()
 }
 
-/// Commit of the source folder this program was built from, and whether files in it differ from it; null where there
+/// Commit of the source folder this program was built from, and whether files in it, results aside, differ from it; null where there
 /// is no git or no repository.
 fn source_commit() -> Value {
     let git = |arguments: &[&str]| {
@@ -242,7 +242,8 @@ fn source_commit() -> Value {
     };
     match git(&["rev-parse", "HEAD"]) {
         Some(commit) => {
-            let changed = git(&["status", "--porcelain", "--untracked-files=no"]).map(|s| !s.is_empty());
+            let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures"])
+                .map(|s| !s.is_empty());
             json!({ "commit": commit, "changed": changed })
         }
         None => Value::Null,

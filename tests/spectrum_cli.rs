@@ -156,6 +156,7 @@ fn a_small_run_writes_what_it_prints() {
         .collect();
     names.sort();
     let expected = [
+        "fig3.curves.parquet",
         "fig3.png",
         "fig3.svg",
         "run.json",

@@ -9,7 +9,7 @@ use super::arguments::{SirenArguments, Sizes, conclude};
 use super::cameraman::{collect, loss_curves};
 use super::config::{Method, RunConfig};
 use super::field::Field;
-use super::outcome::Summary;
+use super::outcome::{Summary, training_seconds};
 use super::runner::Keep;
 use crate::cli::say;
 use crate::data::audio::{Sound, fugue_subject};
@@ -63,6 +63,7 @@ pub fn run(arguments: &SirenArguments, preset: Sizes, wav: Option<&PathBuf>, str
         inits.iter().map(|init| sizes.seeds.iter().map(|seed| config(init, *seed)).collect()).collect();
     runner.run(NAME, &configs.concat(), |_| Ok(&field))?;
     let Some(outcomes) = collect(&runner, &configs)? else { return Ok(()) };
+    record.set("training_seconds", json!(training_seconds(&outcomes)));
 
     let samples = field.train.y.nrows();
     let note = format!(
@@ -105,7 +106,7 @@ pub fn run(arguments: &SirenArguments, preset: Sizes, wav: Option<&PathBuf>, str
     }
     let figure = sound_figure(&truth, field.rate.unwrap_or(44_100), &rows, 1000.min(samples), &note);
     files.extend(figure.write(folder.join("fig5"))?);
-    files.extend(loss_figure(&loss_curves(&configs, &outcomes), &note).write(folder.join("losses"))?);
+    files.extend(loss_figure(&loss_curves(&configs, &outcomes), &note).write_with_curves(folder.join("losses"))?);
     record.set("stride", json!(stride));
     record.set("block", json!(BLOCK));
     conclude(record, &files, &folder)

@@ -1,11 +1,12 @@
 //! Tables 1 and 2 with Figures 1 and 4: one picture, every initialisation, wide and narrow (2609.30633, Section 4.1, 4.3).
 
 use polars::prelude::Column;
+use serde_json::json;
 
 use super::arguments::{SirenArguments, Sizes, conclude};
 use super::config::RunConfig;
 use super::field::{Color, Field, raster};
-use super::outcome::{Outcome, Summary};
+use super::outcome::{Outcome, Summary, training_seconds};
 use super::runner::{Keep, Runner};
 use crate::cli::say;
 use crate::data::image::{Alpha, Picture};
@@ -37,7 +38,7 @@ impl Cameraman {
         let sizes = arguments.sizes(preset)?;
         let field = Field::named("camera", Color::Gray, (sizes.train, sizes.eval), &arguments.image)?;
         let mut runner = arguments.runner(self.name, Keep { fit: true, weights: true })?;
-        let record = arguments.record(self.name, &sizes, &[&field], &runner);
+        let mut record = arguments.record(self.name, &sizes, &[&field], &runner);
         let platform = runner.platform();
         let inits = arguments.methods(&INITS);
         let config =
@@ -46,6 +47,7 @@ impl Cameraman {
             inits.iter().map(|init| sizes.seeds.iter().map(|seed| config(init, *seed)).collect()).collect();
         runner.run(self.name, &configs.concat(), |_| Ok(&field))?;
         let Some(outcomes) = collect(&runner, &configs)? else { return Ok(()) };
+        record.set("training_seconds", json!(training_seconds(&outcomes)));
 
         let note = format!(
             "Preset {}: N = {}, L = {}, {} steps, {} × {} training pixels, {} × {} evaluation pixels, {}.",
@@ -82,7 +84,7 @@ impl Cameraman {
         let zoom = (h * 3 / 16, w * 3 / 8, h / 4, w / 4);
         let figure = fit_figure((&truth_train, &truth_eval), &columns, zoom, &shown)?;
         files.extend(figure.write(folder.join(self.figure))?);
-        files.extend(loss_figure(&loss_curves(&configs, &outcomes), &shown).write(folder.join("losses"))?);
+        files.extend(loss_figure(&loss_curves(&configs, &outcomes), &shown).write_with_curves(folder.join("losses"))?);
         conclude(record, &files, &folder)
     }
 

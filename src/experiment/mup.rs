@@ -8,7 +8,7 @@ use super::cameraman::collect;
 use super::config::{PAPER_OMEGA0, RunConfig};
 use super::field::{Color, Field};
 use super::omega::{BASELINES, frequencies};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, training_seconds};
 use super::runner::Keep;
 use crate::cli::say;
 use crate::error::Result;
@@ -160,6 +160,7 @@ pub fn run(arguments: &SirenArguments, grids: Grids) -> Result<()> {
     let lists: Vec<Vec<RunConfig>> = curves.iter().map(|c| c.configs.clone()).collect();
     runner.run(NAME, &lists.concat(), |_| Ok(&field))?;
     let Some(outcomes) = collect(&runner, &lists)? else { return Ok(()) };
+    record.set("training_seconds", json!(training_seconds(&outcomes)));
 
     let note = format!(
         "Preset {}: L = {}, {} steps, {} × {} pixels, base width {BASE_WIDTH}, Adam eps 0, seed {seed}.",
@@ -174,7 +175,7 @@ pub fn run(arguments: &SirenArguments, grids: Grids) -> Result<()> {
     let folder = arguments.folder(NAME);
     let formats = [TableFormat::Csv, TableFormat::Parquet, TableFormat::Markdown];
     let mut files = table.write_all(&folder, "table", &formats)?;
-    files.extend(rate_figure(&panels(&curves, &outcomes), &note).write(folder.join("fig6"))?);
+    files.extend(rate_figure(&panels(&curves, &outcomes), &note).write_with_curves(folder.join("fig6"))?);
     record.set("widths", json!(widths));
     record.set("learning_rates", json!(grids.exponents.iter().map(|k| 2f64.powi(*k)).collect::<Vec<_>>()));
     record.set("omega0", json!(chosen.into_iter().collect::<std::collections::BTreeMap<_, _>>()));

@@ -11,7 +11,7 @@ use super::arguments::{Preset, SirenArguments, Sizes, conclude};
 use super::cameraman::{collect, picture};
 use super::config::{PAPER_OMEGA0, RunConfig};
 use super::field::{Color, Field};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, training_seconds};
 use super::runner::{Keep, Runner};
 use crate::cli::say;
 use crate::data::datasets;
@@ -145,6 +145,7 @@ impl OmegaSweep {
         runner
             .run(self.name, &lists.concat(), |c| Ok(fields.iter().find(|f| f.id == c.field).unwrap_or(&fields[0])))?;
         let Some(outcomes) = collect(&runner, &lists)? else { return Ok(()) };
+        record.set("training_seconds", json!(training_seconds(&outcomes)));
         let mut lists = lists.into_iter().zip(outcomes);
         let mut all = Vec::new();
         for field in fields {
@@ -186,7 +187,7 @@ impl OmegaSweep {
                 }
             }
         }
-        files.extend(omega_figure(&rows, 4, &note).write(folder.join("fig2"))?);
+        files.extend(omega_figure(&rows, 4, &note).write_with_curves(folder.join("fig2"))?);
         record.set("frequencies", json!(frequencies));
         record.set("left_out", json!(skipped));
         conclude(record, &files, &folder)

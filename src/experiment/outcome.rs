@@ -103,6 +103,11 @@ impl Outcome {
     }
 }
 
+/// Seconds of training behind a table: of every run, in the process that finished it; runs of a batch share theirs.
+pub(super) fn training_seconds(outcomes: &[Vec<Outcome>]) -> f64 {
+    outcomes.iter().flatten().map(|o| o.seconds / o.batch.max(1) as f64).sum()
+}
+
 /// Mean and standard error over seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
@@ -167,6 +172,20 @@ mod tests {
             assert_eq!(Outcome::from_row(&row).expect("complete"), outcome);
             assert_eq!(row.column("omega0").expect("a column").null_count(), 1);
         }
+    }
+
+    #[test]
+    fn a_batch_shares_its_seconds() {
+        let one = |seconds, batch| Outcome {
+            train_mse: 0.0,
+            eval_mse: 0.0,
+            snr_db: 0.0,
+            stopped: None,
+            losses: Vec::new(),
+            seconds,
+            batch,
+        };
+        assert_eq!(training_seconds(&[vec![one(6.0, 2), one(6.0, 2)], vec![one(1.5, 1)]]), 7.5);
     }
 
     #[test]

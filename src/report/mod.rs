@@ -14,6 +14,7 @@
 
 mod axis;
 mod canvas;
+mod curves;
 mod draw;
 mod figure;
 pub mod fitting;
@@ -21,6 +22,7 @@ mod image;
 mod layout;
 pub mod losses;
 mod output;
+pub mod page;
 pub mod program_spectrum;
 pub mod scales;
 pub mod sel_curves;
@@ -36,6 +38,7 @@ mod text;
 pub mod weights;
 
 pub use axis::{Axis, Scale};
+pub use curves::CURVES;
 pub use figure::{Figure, Legend, Mark, Panel};
 pub use image::Raster;
 pub use table::{Table, TableFormat, significant};

@@ -15,7 +15,7 @@ use sinexp::error::{Error, Result};
 use sinexp::files::ensure_writable_folder;
 use sinexp::nn::siren_weights::Layout;
 use sinexp::report::spectrum::{figure, spectra_table, summary_table};
-use sinexp::report::{Figure, Table, TableFormat};
+use sinexp::report::{CURVES, Figure, Table, TableFormat};
 use sinexp::runtime::{set_verbose, tune_allocator};
 
 /// Singular values of J = dh_L/dh_1 at random inputs, by initialisation and depth. The defaults are the protocol of
@@ -187,6 +187,13 @@ fn write(arguments: &Arguments, outcome: &Outcome) -> Result<Vec<String>> {
     }
     if wants("svg") {
         paths.push(figure.write_svg(arguments.out.join(format!("{stem}.svg")))?);
+    }
+    if wants("parquet")
+        && let Some(curves) = figure.curves()?
+    {
+        let path = arguments.out.join(format!("{stem}{CURVES}"));
+        curves.write(&path, TableFormat::Parquet)?;
+        paths.push(path);
     }
     paths.extend(summary.write_all(&arguments.out, "summary", &formats)?);
     if !data.is_empty() {

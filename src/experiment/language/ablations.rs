@@ -29,7 +29,7 @@ fn paper5(variant: Variant) -> [Option<f64>; 4] {
 }
 
 /// Seconds that the updates of a run took, evaluations and compiling not counted.
-fn training_seconds(outcome: &LanguageOutcome, tokens_per_step: usize) -> f64 {
+pub(super) fn training_seconds(outcome: &LanguageOutcome, tokens_per_step: usize) -> f64 {
     let mut before = 0;
     let mut seconds = 0.0;
     for row in &outcome.metrics.rows {
@@ -125,7 +125,7 @@ pub fn table5(grid: Grid) -> Result<()> {
             1 => "fig6".to_owned(),
             _ => format!("fig6-{}x{}", cell.width, cell.depth),
         };
-        files.extend(figure6(cell, &grid.note).write(grid.folder.join(name))?);
+        files.extend(figure6(cell, &grid.note).write_with_curves(grid.folder.join(name))?);
     }
     conclude(grid.record, &files, &grid.folder)
 }

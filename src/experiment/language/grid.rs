@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
+use super::ablations::training_seconds;
 use super::arguments::{DataArguments, LanguageArguments, LanguageSizes};
 use super::estimate::estimate;
 use super::runs::{LanguageOutcome, LanguageRuns};
@@ -185,6 +186,9 @@ impl GridArguments {
         record.set("data", json!(data.description()));
         record.set("runs", json!(configs.iter().map(|c| runs.run_folder(c)).collect::<Result<Vec<_>>>()?));
         record.set("example_config", json!(configs[0]));
+        let seconds: f64 =
+            outcomes.iter().zip(&configs).map(|(o, c)| training_seconds(o, c.step.tokens_per_step())).sum();
+        record.set("training_seconds", json!(seconds));
 
         let mut outcomes = outcomes.into_iter();
         let mut take = || -> Vec<LanguageOutcome> { outcomes.by_ref().take(cells.seeds.len()).collect() };

@@ -117,7 +117,7 @@ pub fn table1(grid: Grid) -> Result<()> {
     say(&table.to_string());
     let mut files = table.write_all(&grid.folder, "table", &FORMATS)?;
     let figure = evaluation_figure(&loss_cells(cells, &chosen), &grid.note);
-    files.extend(figure.write(grid.folder.join("fig4"))?);
+    files.extend(figure.write_with_curves(grid.folder.join("fig4"))?);
     conclude(grid.record, &files, &grid.folder)
 }
 
@@ -187,7 +187,7 @@ pub fn figure5(grid: Grid) -> Result<()> {
         &curves,
         &format!("Width {}, depth {}, β {:.3}. {}", cell.width, cell.depth, cell.beta, grid.note),
     );
-    let mut files = figure.write(grid.folder.join("fig5"))?.to_vec();
+    let mut files = figure.write_with_curves(grid.folder.join("fig5"))?;
     let folder = grid.folder.clone();
     let claim = "exponential-only 3.870 against 3.142 for the full transform at 31k steps (1024 × 12)";
     let table = figure5_table(&grid, claim)?;

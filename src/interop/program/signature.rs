@@ -59,7 +59,7 @@ impl fmt::Display for Signature {
                 let used = if donated(i) { "  donated" } else { "" };
                 writeln!(f, "  {name:width$}  {shape}{used}")?;
             }
-            Ok(())
+            fmt::Result::Ok(())
         };
         writeln!(f, "{}", self.name)?;
         side(f, "inputs", &self.inputs, &|i| self.donations.iter().any(|(_, input)| *input == i))?;

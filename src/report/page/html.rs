@@ -1,0 +1,147 @@
+//! The whole page: its frame, the overview, the list of contents.
+
+use super::folder::Run;
+use super::readme::time;
+use super::record::NOT_RECORDED;
+use super::section::{self, name};
+
+const FRAME: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Text for HTML, in an element or in a quoted attribute.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// A name that can stand in `id` and behind `#`.
+pub(super) fn id(text: &str) -> String {
+    let mut out = String::new();
+    for character in text.chars().flat_map(char::to_lowercase) {
+        match character {
+            c if c.is_alphanumeric() => out.push(c),
+            _ if out.ends_with('-') || out.is_empty() => {}
+            _ => out.push('-'),
+        }
+    }
+    out.trim_end_matches('-').to_owned()
+}
+
+/// The page of `runs`, in their order, under `title`.
+pub fn html(title: &str, runs: &[Run]) -> String {
+    let charts = runs.iter().flat_map(|r| &r.drawings).any(|d| d.chart.is_some());
+    let library = if charts { library() } else { String::new() };
+    let parts = [
+        ("{{title}}", escape(title)),
+        ("{{style}}", STYLE.to_owned()),
+        ("{{version}}", env!("CARGO_PKG_VERSION").to_owned()),
+        ("{{count}}", format!("{} result{}", runs.len(), if runs.len() == 1 { "" } else { "s" })),
+        ("{{contents}}", contents(runs)),
+        ("{{overview}}", overview(runs)),
+        ("{{sections}}", section::all(runs)),
+        ("{{library}}", library),
+        ("{{script}}", SCRIPT.to_owned()),
+    ];
+    let mut rest = FRAME;
+    let mut out = String::new();
+    // Piece by piece, so that braces in what is put in stay what they are.
+    while let Some((place, value, at)) =
+        parts.iter().filter_map(|(place, value)| Some((place, value, rest.find(place)?))).min_by_key(|found| found.2)
+    {
+        out += &rest[..at];
+        out += value;
+        rest = &rest[at + place.len()..];
+    }
+    out + rest
+}
+
+/// plotly.js as the crate has it: the first of its scripts; the second would set formulas, of which there are none.
+fn library() -> String {
+    let scripts = plotly::Plot::offline_js_sources();
+    let end = "</script>";
+    let first = scripts.find(end).map_or(scripts.as_str(), |at| &scripts[..at + end.len()]);
+    first.to_owned()
+}
+
+fn contents(runs: &[Run]) -> String {
+    let mut out = String::new();
+    let mut before = None;
+    for run in runs {
+        let paper = run.experiment.map_or("Other runs", |e| e.paper);
+        if before != Some(paper) {
+            out += if before.is_some() { "</ul></li>\n" } else { "" };
+            out += &format!("<li><span>{}</span><ul>\n", escape(section::paper_title(paper)));
+            before = Some(paper);
+        }
+        out += &format!("<li><a href=\"#{}\">{}</a></li>\n", section::anchor(run), escape(&section::heading(run)));
+    }
+    out + if before.is_some() { "</ul></li>\n" } else { "" }
+}
+
+/// One row per run: what, how, how long, ours, the paper's.
+fn overview(runs: &[Run]) -> String {
+    let mut out = String::new();
+    let header = ["Experiment", "Ours", "Paper", "In the paper", "Preset", "Seeds", "Device", "Date", "Training"];
+    for head in header {
+        out += &section::head(head, false);
+    }
+    let mut out = format!("<thead><tr>{out}</tr></thead>\n<tbody>\n");
+    for run in runs {
+        let record = &run.record;
+        let or = |value: Option<String>| escape(&value.unwrap_or(NOT_RECORDED.into()));
+        let place = run.experiment.map_or("–", |e| e.place);
+        let seconds = record.training().or(record.seconds()).map_or(String::new(), |s| format!(" data-v=\"{s}\""));
+        out += &format!(
+            "<tr><th scope=\"row\"><a href=\"#{}\">{}</a></th><td class=\"long\">{}</td><td class=\"long p\">{}</td><td>{}</td>\
+             <td>{}</td><td>{}</td><td>{}</td><td>{}</td><td{seconds}>{}</td></tr>\n",
+            section::anchor(run),
+            escape(&name(run)),
+            escape(&run.experiment.and_then(|e| (e.ours)(run)).unwrap_or("–".into())),
+            escape(run.experiment.map_or("–", |e| e.printed)),
+            escape(place),
+            or(record.preset()),
+            or(record.seeds()),
+            or(record.device()),
+            or(record.day()),
+            escape(&time(run)),
+        );
+    }
+    out + "</tbody>"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_from_a_file_becomes_markup() {
+        assert_eq!(escape("<a href='x'>&\"b\"</a>"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;b&quot;&lt;/a&gt;");
+        assert_eq!(id("figures/siren-table2/CPU <b>"), "figures-siren-table2-cpu-b");
+    }
+
+    #[test]
+    fn the_library_is_one_whole_script() {
+        let script = library();
+        assert!(script.starts_with("<script") && script.ends_with("</script>") && script.contains("plotly.js v"));
+        assert!(script.len() > 1_000_000 && !script.contains("MathJax.js"));
+    }
+
+    #[test]
+    fn places_of_the_frame_are_all_filled() {
+        let page = html("A {{script}} & <b>", &[]);
+        assert!(page.contains("<title>A {{script}} &amp; &lt;b&gt;</title>"));
+        assert_eq!(page.matches("{{").count(), page.matches("{{script}}").count());
+        assert!(!page.contains("<script src") && !page.contains("plotly.js v"));
+    }
+}
