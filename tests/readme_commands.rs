@@ -78,7 +78,12 @@ fn every_command_parses_and_the_quick_ones_run() {
 fn every_link_leads_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = fs::read_to_string(root.join("README.md")).expect("the README");
-    let targets: Vec<&str> = readme.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    let targets: Vec<&str> = readme
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .map(|t| t.trim_matches(['<', '>']))
+        .collect();
     assert!(targets.len() > 10);
     for target in targets.iter().filter(|t| !t.contains("://") && !t.starts_with('#')) {
         assert!(root.join(target).exists(), "README.md links to {target}, which is not there");
