@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -37,7 +38,7 @@ def main() -> None:
     if given.prepare:
         cell = nbformat.v4.new_code_cell(f"{DEPENDENCY}\nuse sinexp::array::Array;")
         seconds, errors = execute(nbformat.v4.new_notebook(cells=[cell]))
-        print(f"prepared: first cell {seconds[0]:.1f} s")
+        print(f"prepared: {seconds[0]:.1f} s, processor {processor_seconds():.1f} s")
         sys.exit("\n".join(errors) or None)
 
     every = sorted(FOLDER.glob("*.ipynb"))
@@ -49,9 +50,11 @@ def main() -> None:
         if given.names and not path.name.startswith(tuple(given.names)):
             continue
         notebook = nbformat.read(path, as_version=4)
+        before = processor_seconds()
         seconds, errors = execute(notebook)
         state = "FAILED" if errors else "ok"
-        print(f"{path.stem}: first cell {seconds[0]:.1f} s, all {sum(seconds):.1f} s, {state}", flush=True)
+        times = f"first cell {seconds[0]:.1f} s, all {sum(seconds):.1f} s, processor {processor_seconds() - before:.1f} s"
+        print(f"{path.stem}: {times}, {state}", flush=True)
         if errors:
             failed.append(path.stem)
             print("\n".join(errors), file=sys.stderr)
@@ -59,6 +62,12 @@ def main() -> None:
             write(path, notebook)
     if failed:
         sys.exit(f"run_notebooks: {', '.join(failed)} failed; nothing was written of what failed")
+
+
+def processor_seconds() -> float:
+    """Of all processes that have ended: kernels, compilers and what cells computed."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def execute(notebook: Any) -> tuple[list[float], list[str]]:
