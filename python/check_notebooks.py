@@ -81,6 +81,9 @@ def problems(notebook: Any) -> Iterator[str]:
                 yield f"code cell {number}: an error: {joined(output.get('text') or output.get('evalue'))[:200]}"
             if PRIVATE.search(json.dumps(output.get("text") or output.get("data", {}).get("text/plain", ""))):
                 yield f"code cell {number}: names a folder of one machine, or has colours of a terminal"
+            plain = joined(output.get("data", {}).get("text/plain", ""))
+            if kind == "execute_result" and (plain == "()" or plain.startswith(("Figure {", "Table {"))):
+                yield f"code cell {number}: shows {plain[:8]}: end it with `;`, or with a variable that holds the figure"
             picture = output.get("data", {}).get("image/png")
             if picture is not None:
                 pictures += 1
@@ -174,6 +177,7 @@ def self_test() -> None:
     expect("blank", notebook(picture=png(bytes(100))))
     expect("cut off", notebook(picture=base64.b64encode(base64.b64decode(good_picture)[:-12]).decode()))
     expect("damaged", notebook(picture=base64.b64encode(base64.b64decode(good_picture).replace(b"IHDR\x00\x00\x01", b"IHDR\x00\x00\x02")).decode()))
+    expect("shows Figure", notebook(data={"text/plain": "Figure { width: 1.0 }"}))
     expect("0 pictures", notebook(data={"text/plain": "1"}))
 
 

@@ -94,6 +94,7 @@ def execute(notebook: Any) -> tuple[list[float], list[str]]:
         timeout=TIMEOUT,
         startup_timeout=120,
         record_timing=False,
+        coalesce_streams=True,
         resources={"metadata": {"path": str(FOLDER)}},
         on_cell_execute=start,
         on_cell_executed=end,
