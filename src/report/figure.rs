@@ -277,7 +277,7 @@ impl Figure {
 
     /// The figure as a PNG file's bytes, 300 dots per inch.
     pub fn to_png(&self) -> Result<Vec<u8>> {
-        output::png(self)
+        output::png(self, output::DPI)
     }
 
     /// The figure as SVG text; text stays text in the generic family `sans-serif`.

@@ -2,6 +2,7 @@
 //!
 //! A [`Table`] is a polars frame with a title, units and sensible digits; a [`Figure`] is panels of marks. Both are
 //! written to a temporary name first and renamed, so a file is complete or absent.
+//! With the feature `notebook` both show themselves in Jupyter (the Rust kernel evcxr).
 //!
 //! ```
 //! use polars::prelude::Column;
@@ -21,6 +22,8 @@ pub mod fitting;
 mod image;
 mod layout;
 pub mod losses;
+#[cfg(feature = "notebook")]
+mod notebook;
 mod output;
 pub mod page;
 pub mod program_spectrum;

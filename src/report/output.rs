@@ -12,20 +12,21 @@ use super::style::register_fonts;
 use crate::error::{Error, Result};
 
 /// Dots per inch of PNG files.
-const DPI: f64 = 300.0;
+pub(super) const DPI: f64 = 300.0;
 /// Pixels drawn per pixel written, each way: the smoothing of edges.
 const OVERSAMPLE: usize = 3;
 /// Units of an SVG's coordinate system per point.
 const SVG_UNITS: f64 = 20.0;
 
-pub(super) fn png(figure: &Figure) -> Result<Vec<u8>> {
+/// The PNG at this many dots per inch of the printed size.
+pub(super) fn png(figure: &Figure, dpi: f64) -> Result<Vec<u8>> {
     register_fonts()?;
     let layout = Layout::new(figure);
-    let (width, height) = ((layout.width * DPI / 72.0).ceil() as usize, (layout.height * DPI / 72.0).ceil() as usize);
+    let (width, height) = ((layout.width * dpi / 72.0).ceil() as usize, (layout.height * dpi / 72.0).ceil() as usize);
     if width.max(height) > 8192 {
         return Err(Error::numeric("figure", format!("{width} by {height} pixels is too large to draw")));
     }
-    let scale = DPI / 72.0 * OVERSAMPLE as f64;
+    let scale = dpi / 72.0 * OVERSAMPLE as f64;
     let (wide, tall) = (width * OVERSAMPLE, height * OVERSAMPLE);
     let mut pixels = vec![255u8; wide * tall * 3];
     for (image, place) in layout.images(figure) {
@@ -42,7 +43,7 @@ pub(super) fn png(figure: &Figure) -> Result<Vec<u8>> {
     draw(figure, &layout, &mut canvas)?;
     canvas.finish()?;
     let large = Raster::new(wide, tall, pixels)?;
-    Raster::new(width, height, large.resized(width, height))?.to_png(Some(DPI))
+    Raster::new(width, height, large.resized(width, height))?.to_png(Some(dpi))
 }
 
 pub(super) fn svg(figure: &Figure) -> Result<String> {

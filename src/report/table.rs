@@ -86,7 +86,7 @@ impl Table {
     }
 
     /// Headers and rounded cells, and whether each column is numeric.
-    fn cells(&self) -> (Vec<Vec<String>>, Vec<bool>) {
+    pub(super) fn cells(&self) -> (Vec<Vec<String>>, Vec<bool>) {
         let columns = self.frame.columns();
         let mut rows = vec![Vec::with_capacity(columns.len()); self.frame.height() + 1];
         for (i, column) in columns.iter().enumerate() {

@@ -8,7 +8,8 @@
 
 use std::ffi::c_int;
 
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+// A notebook loads the crate as a shared library, which has no `.preinit_array`; its kernel sees to the silence.
+#[cfg(all(target_os = "linux", target_env = "gnu", not(feature = "notebook")))]
 mod start {
     use std::ffi::{CStr, c_char, c_int};
     use std::sync::atomic::{AtomicI32, Ordering};
