@@ -8,9 +8,10 @@
 //!
 //! | JAX | here |
 //! | --- | --- |
-//! | `jax.numpy`, `lax` | methods of [`graph::Tensor`] |
+//! | `jax.numpy`, `lax` | methods of [`graph::Tensor`]; [`graph::scan`], [`graph::cond`], [`graph::while_loop`] |
 //! | `grad`, `jvp`, `vjp`, `vmap`, `jacfwd`, `hessian`, `checkpoint` | [`transform`], [`graph::checkpoint`] |
 //! | `jit(f).lower().compile()` | [`runtime::Device::compile`] |
+//! | `pmap`, `psum` | [`runtime::DeviceGroup`], [`graph::Tensor::all_reduce`] |
 //! | `jax.random` | [`random::Key`], the same bits |
 //! | `optax` | [`optim`] |
 //! | Flax, Equinox | [`nn`]: the SIREN, the transformer, SEL |
@@ -36,6 +37,9 @@
 //! what is measured, [`experiment`] the protocols of the tables, [`report`] tables and figures, [`data`] pictures, sounds
 //! and texts, [`convert`] checkpoints from ordinary weights to SEL's and back. [`cli`], [`error`] and [`files`] are what all
 //! programs share.
+//!
+//! With the feature `notebook`, off by default, a [`report::Figure`] or [`report::Table`] that ends a cell in Jupyter shows
+//! itself (the Rust kernel evcxr; see `notebooks/`).
 #![deny(unsafe_code)]
 
 pub mod analysis;

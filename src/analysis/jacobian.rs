@@ -1,4 +1,21 @@
 //! Jacobians between the hidden layers of a network, from the network's own graph by `jvp` and `vmap`.
+//!
+//! ```
+//! use sinexp::analysis::jacobian::HiddenJacobian;
+//! use sinexp::array::{Array, DType};
+//! use sinexp::nn::{cvp26::Cvp26, siren_init::Initialization};
+//! use sinexp::{random::Key, runtime::Device};
+//! let init = Initialization::Cvp26 { family: Cvp26::SIGMA_A_0, omega0: 30.0, omega_h: 1.0 };
+//! let siren = init.siren(1, 16, 2, 1);
+//! let mut weights = init.draw(&siren, Key::new(0))?;
+//! weights.retain(|name, _| !name.starts_with("b."));
+//! weights.extend(["b.0", "b.1", "b.2"].map(|name| (name.to_owned(), Array::full(DType::F32, &[16], 0.0))));
+//! let jacobian = HiddenJacobian::new(&Device::open("cpu")?, &siren, 1)?;
+//! // At x = 0 and without biases every cosine is 1, so that J = dh_2/dh_1 is the second hidden matrix.
+//! let j = jacobian.run(&weights, &Array::full(DType::F64, &[1, 1], 0.0))?;
+//! assert_eq!(j.into_iter().collect::<Vec<f64>>(), weights["W.2"].to_f64_vec());
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -3,6 +3,18 @@
 //! mu and Sigma are the mean and the sample covariance (divided by n - 1, as Appendix E's numbers are) of all samples.
 //! With J_i the derivative of the field at sample i, by Sobel's operator, and Sigma_eps = Sigma + eps I,
 //! Omega = mean_i J_i^T Sigma_eps^-1 J_i + eps I. All sums are in f64.
+//!
+//! ```
+//! use std::f64::consts::TAU;
+//! use ndarray::Array2;
+//! use sinexp::analysis::moments::moments;
+//! // Three waves of sin(3 x): Sigma is 1/2, and Omega the squared frequency.
+//! let step = TAU / 400.0;
+//! let field = Array2::from_shape_fn((401, 1), |(i, _)| (3.0 * step * i as f64).sin());
+//! let found = moments(field.view().into_dyn(), &[step])?;
+//! assert!((found.sigma[[0, 0]] - 0.5).abs() < 0.01 && (found.omega[[0, 0]] - 9.0).abs() < 0.1);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use ndarray::{Array1, Array2, ArrayD, ArrayViewD, Axis};
 use ndarray_linalg::{EigValsh, Inverse, UPLO};

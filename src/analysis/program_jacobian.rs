@@ -1,4 +1,19 @@
 //! Jacobians of any function read from a program file, by `jvp` (or `vjp`) and `vmap` of its graph.
+//!
+//! ```
+//! use sinexp::analysis::program_jacobian::ProgramJacobian;
+//! use sinexp::{array::Array, graph::Imported, runtime::Device};
+//! let text = "HloModule f
+//!     ENTRY main {
+//!       x.1 = f64[3] parameter(0)
+//!       ROOT sin.1 = f64[3] sine(x.1)
+//!     }";
+//! let jacobian = ProgramJacobian::new(&Device::open("cpu")?, &Imported::from_hlo_text(text)?, 0, 0, false)?;
+//! let j = jacobian.run(&jacobian.put(&[Array::from_slice(&[3], &[0.0, 1.0, 2.0])])?)?;
+//! assert_eq!(j.dim(), (1, 3, 3)); // samples, results, inputs
+//! assert!((j[[0, 1, 1]] - 1f64.cos()).abs() < 1e-12 && j[[0, 0, 1]] == 0.0);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use ndarray::Array3;
 

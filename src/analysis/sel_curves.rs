@@ -1,5 +1,17 @@
 //! The SEL transform by itself: curves of effective over raw weights, each from both of the library's forms of it,
 //! [`Sel::value`] on numbers and [`Sel::effective`] compiled (2607.09967, Figures 2, 3, 10, 11).
+//!
+//! ```
+//! use sinexp::analysis::sel_curves::{Request, at_start, curves};
+//! use sinexp::{nn::sel::Mode, runtime::Device};
+//! let sel = at_start(Mode::Mismatch, 8.0, 0.0);
+//! let request = Request { figure: "mine", panel: 0, label: "mismatch".into(), sel, range: 0.3 };
+//! let (found, _) = curves(&Device::open("cpu")?, vec![request])?;
+//! // The linear pathway |w| / beta is added to positive weights and taken from the size of negative ones (Eq. 9).
+//! let ((_, negative), (w, positive)) = (found[0].points[0], found[0].points[400]);
+//! assert!((positive + negative - 2.0 * w / 8.0).abs() < 1e-12);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use ndarray::ArrayD;
 

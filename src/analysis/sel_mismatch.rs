@@ -1,5 +1,18 @@
 //! What a SEL matrix starts at: the target drawn, the raw weights of the congruent inversion, and the effective weights of
 //! another mode (2607.09967, Section 4.3, Figure 12), with the rank-one outlier that a positive mean brings.
+//!
+//! ```
+//! use sinexp::analysis::sel_mismatch::{SelStart, StartSettings, small_weight_ratio};
+//! use sinexp::nn::{language_model::Target, sel::Sel};
+//! use sinexp::runtime::Device;
+//! let settings = StartSettings { sel: Sel::new(8.0), shape: [16, 16], target: Target::XavierUniform, seed: 0 };
+//! let start = SelStart::new(&Device::open("cpu")?, settings)?;
+//! // Positive weights start at their targets, negative ones below: by (beta - 1) / (beta + 1) where they are small.
+//! let [positive, negative, _] = start.by_sign();
+//! assert!((positive.mean_ratio - 1.0).abs() < 1e-5);
+//! assert!(small_weight_ratio(8.0) < negative.mean_ratio && negative.mean_ratio < 0.9);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use ndarray::{Array1, Array2, ArrayD, Ix2};
 use rayon::prelude::*;

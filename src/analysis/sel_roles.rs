@@ -1,4 +1,14 @@
 //! The paper's module roles in our weights: gate and up are the two halves of one fused matrix.
+//!
+//! ```
+//! use sinexp::analysis::sel_roles::{ROLES, places};
+//! use sinexp::nn::transformer::Transformer;
+//! let transformer = Transformer::new(256, 64, 2);
+//! let all = places(&transformer);
+//! let [gate, up] = [4, 5].map(|i| all.iter().find(|place| place.role == ROLES[i]).unwrap());
+//! assert_eq!((gate.weight.as_str(), gate.rows.clone()), ("blocks.ff1.W", 0..transformer.hidden));
+//! assert_eq!((up.weight.as_str(), up.rows.start), ("blocks.ff1.W", transformer.hidden));
+//! ```
 
 use std::ops::Range;
 

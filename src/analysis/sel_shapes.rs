@@ -1,5 +1,20 @@
 //! Learned transforms: effective over raw weight under the scales of sampled positions, by module role (2607.09967,
 //! Figures 8 and 9). The residual, which does not depend on the raw weight, is left out.
+//!
+//! ```
+//! use sinexp::analysis::sel_shapes::{ShapeSettings, shapes};
+//! use sinexp::nn::language_model::{LanguageModel, Start};
+//! use sinexp::nn::{sel::Sel, transformer::Transformer};
+//! use sinexp::random::Key;
+//! let (transformer, sel) = (Transformer::new(32, 16, 1), Sel::new(8.0));
+//! let parameters = LanguageModel::new(transformer.clone(), sel.clone()).initial(Start::default(), Key::new(0))?;
+//! let settings = ShapeSettings { positions: 20, seed: 0, range: None, extremes: 2 };
+//! let found = shapes(&sel, &transformer, &parameters, &settings)?;
+//! // Nothing is learned yet: mismatch has slope 1 - 1 / beta left of 0 and 1 + 1 / beta right of it.
+//! let [left, right] = found[0].summary().slope;
+//! assert!((left - 0.875).abs() < 1e-5 && (right - 1.125).abs() < 1e-5);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,19 @@
 //! Weights of a baseline and effective weights of a SEL run, at the start and at the end of training (2607.09967, Figure 7).
+//!
+//! ```
+//! use sinexp::analysis::sel_weights::{Snapshot, distributions};
+//! use sinexp::nn::language_model::{LanguageModel, Start};
+//! use sinexp::nn::{parameterization::Standard, transformer::Transformer};
+//! use sinexp::random::Key;
+//! let transformer = Transformer::new(32, 16, 2);
+//! let weights = LanguageModel::new(transformer.clone(), Standard).initial(Start::default(), Key::new(0))?;
+//! let all = distributions(&transformer, &[Snapshot { run: "baseline", time: "start", weights }])?;
+//! // Xavier's uniform law on +-sqrt(6 / (16 + 16)).
+//! let q = all.find("baseline", "start", "q").unwrap();
+//! assert!(q.described.count == 2 * 16 * 16 && q.described.max <= (6.0f64 / 32.0).sqrt());
+//! assert!((q.described.excess_kurtosis + 1.2).abs() < 0.2);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use super::distribution::{Described, density, edges, histogram};
 use super::sel_roles::{Place, places};

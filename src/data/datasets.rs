@@ -1,4 +1,17 @@
 //! Where the input files are: those that `./setup --data` fetched, and those that the user names.
+//!
+//! ```
+//! use sinexp::data::datasets::{image, parse_image, sha256};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let file = folder.path().join("skin.jpg");
+//! # std::fs::write(&file, "abc").unwrap();
+//! let given = [parse_image(&format!("skin={}", file.display()))?]; // --image skin=PATH
+//! let path = image("skin", &given)?;
+//! assert_eq!(path, file);
+//! assert!(sha256(&path)?.starts_with("ba7816bf8f01cfea")); // of the bytes `abc`, FIPS 180-4
+//! assert!(image("no such picture", &given).is_err());
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::fs::File;
 use std::io::Read;

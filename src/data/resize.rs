@@ -3,6 +3,15 @@
 //! Per axis with f = in/out: a Gaussian of sigma = max(0, (f - 1)/2), cut at 4 sigma, then linear interpolation between
 //! pixel centres, both reading beyond an edge as in a mirror that stands on the edge pixel (ndimage's `mirror`). Both are
 //! linear, so each new row is one weighted sum of old rows: `taps` holds its weights.
+//!
+//! ```
+//! use ndarray::Array3;
+//! use sinexp::data::resize::{fit_within, resize};
+//! assert_eq!(fit_within(512, 384, 128), (128, 96));
+//! // Half as large, a chessboard is gray all over: its frequency is above what the small picture can hold.
+//! let board = Array3::from_shape_fn((16, 16, 1), |(y, x, _)| ((y + x) % 2) as f64);
+//! assert!(resize(board.view(), (8, 8)).iter().all(|v| (v - 0.5).abs() < 1e-12));
+//! ```
 
 use std::collections::BTreeMap;
 

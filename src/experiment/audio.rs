@@ -1,4 +1,19 @@
 //! The audio experiment with Figure 5: the Bach recording from every initialisation (2609.30633, Section 4.2).
+//!
+//! ```
+//! use sinexp::data::audio::{Encoding, write_wav};
+//! use sinexp::experiment::{Field, audio::recording};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("tone.wav");
+//! let samples: Vec<f64> = (0..801).map(|i| 0.25 * (i as f64 * 0.3).sin()).collect();
+//! write_wav(&path, &samples, 8000, Encoding::Int16)?;
+//! let (name, sound, digest) = recording(Some(&path))?;
+//! let field = Field::sound(&name, &sound, digest, 2)?; // every second sample, on [-100, 100]
+//! assert_eq!((name.as_str(), field.train.x.dims()), ("tone", &[401, 1][..]));
+//! // It is divided by its largest magnitude.
+//! assert_eq!(field.train.y.iter().fold(0f32, |m, v| m.max(v.abs())), 1.0);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::path::PathBuf;
 

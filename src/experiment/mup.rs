@@ -1,4 +1,14 @@
 //! Figure 6: whether the best learning rate transfers across widths under muP (2609.30633, Section 4.5).
+//!
+//! ```
+//! use sinexp::experiment::{Preset, mup::Grids};
+//! let grids = Grids::of(Preset::Paper);
+//! assert_eq!(grids.widths, [8, 16, 32, 64, 128, 256, 512]);
+//! // Learning rates 2^-18 to 2^2; a width, an initialisation and a scaling make one curve.
+//! let rates: Vec<f64> = grids.exponents.iter().map(|k| 2f64.powi(*k)).collect();
+//! assert_eq!((rates.len(), rates[0], rates[20]), (21, 2f64.powi(-18), 4.0));
+//! assert_eq!((grids.sizes.train, grids.sizes.hidden, grids.sizes.steps), (128, 11, 3000));
+//! ```
 
 use polars::prelude::Column;
 use serde_json::json;

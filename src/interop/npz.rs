@@ -1,4 +1,12 @@
 //! NumPy's `.npz` files, to read: arrays by name, from `np.savez`.
+//!
+//! ```
+//! use sinexp::interop::npz;
+//! // In Python: np.savez("flax.npz", **{"params/Dense_0/kernel": ..., ...}).
+//! let arrays = npz::read("tests/spectrum_hlo/flax.npz")?;
+//! assert_eq!(arrays["params/Dense_0/kernel"].dims(), [2, 8]);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::fs::File;

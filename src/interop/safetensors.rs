@@ -6,6 +6,21 @@
 //!
 //! A tensor that is stored under two names (tied weights: clones of one [`Array`]) is written once; the metadata entry
 //! `sinexp.tied` is a JSON object from the other names to the stored one, and reading restores them.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use sinexp::array::Array;
+//! use sinexp::interop::safetensors::{Reader, Shards, Tensors, write};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("model.safetensors");
+//! let table = Array::from_slice(&[2, 3], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
+//! let tensors = BTreeMap::from([("emb".to_owned(), table.clone()), ("head".to_owned(), table.clone())]); // tied
+//! write(&path, &Tensors { tensors, metadata: BTreeMap::new() })?;
+//! assert_eq!(Reader::open(&path)?.tensor("head")?, table);
+//! let shards = Shards::open(&[path])?;
+//! assert_eq!((shards.tensors().len(), &shards.tensors()[0].aliases[0][..]), (1, "head")); // stored once
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 mod decode;
 mod header;

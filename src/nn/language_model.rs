@@ -2,6 +2,22 @@
 //!
 //! Parameters are named by weight and leaf, `blocks.q.W.w`, `blocks.q.W.e.r`; those of blocks are stacked along a first
 //! dimension. In files each block has its own tensor, `blocks.0.q.W.w`: see [`LanguageModel::split`].
+//!
+//! ```
+//! use sinexp::nn::language_model::{LanguageModel, Start};
+//! use sinexp::nn::{parameterization::Standard, sel::{Mode, Sel}, transformer::Transformer};
+//! use sinexp::{random::Key, runtime::Device, train::language::effective_weights};
+//! let transformer = Transformer::new(32, 16, 2);
+//! let plain = LanguageModel::new(transformer.clone(), Standard).initial(Start::default(), Key::new(0))?;
+//! let sel = LanguageModel::new(transformer, Sel::new(8.0).with_mode(Mode::Congruent));
+//! let raw = sel.initial(Start::default(), Key::new(0))?;
+//! // Congruent SEL starts as the same function: its raw weights are Newton's for the same Xavier matrices.
+//! let weights = effective_weights(&Device::open("cpu")?, &sel, &raw)?;
+//! let pairs = weights["blocks.q.W"].to_f64_vec().into_iter().zip(plain["blocks.q.W"].to_f64_vec());
+//! assert!(pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) < 1e-6);
+//! assert_ne!(raw["blocks.q.W.w"], plain["blocks.q.W"]);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

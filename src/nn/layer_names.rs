@@ -1,4 +1,21 @@
 //! What files of JAX, PyTorch and ours call the layers of a network, and which way their matrices lie.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use sinexp::array::{Array, DType};
+//! use sinexp::nn::siren_weights::{LayerNames, SirenWeights};
+//! # let layer = |w: &str, b: &str, dims: &[usize]| {
+//! #     [(w.to_owned(), Array::full(DType::F32, dims, 0.1)), (b.to_owned(), Array::full(DType::F32, &dims[..1], 0.0))]
+//! # };
+//! # let hidden = |i: usize| layer(&format!("sine.{i}.lin.A"), &format!("sine.{i}.lin.c"), &[8, 8]);
+//! # let ends = [layer("sine.0.lin.A", "sine.0.lin.c", &[8, 2]), layer("out.A", "out.c", &[3, 8])];
+//! # let tensors: BTreeMap<String, Array> = ends.into_iter().chain([1, 2].map(hidden)).flatten().collect();
+//! // A file with sine.0.lin.A, sine.0.lin.c ... sine.2.lin.c, out.A, out.c: a pair for the layers, one for the output.
+//! let names = LayerNames::parse("sine.{i}.lin.A/sine.{i}.lin.c,out.A/out.c")?;
+//! let found = SirenWeights::find(&tensors, &BTreeMap::new(), &names, (Some(30.0), Some(1.0)), None)?;
+//! assert_eq!(found.names, ["sine.0.lin.A", "sine.1.lin.A", "sine.2.lin.A", "out.A"]);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,17 @@
 //! A trained or foreign SIREN's weights, found by name in a file and checked before any graph sees them.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use sinexp::interop::npz;
+//! use sinexp::nn::siren_weights::{LayerNames, Layout, SirenWeights};
+//! // Flax's params/Dense_0/kernel (2, 8) ... params/Dense_4/kernel (8, 3).
+//! let tensors = npz::read("tests/spectrum_hlo/flax.npz")?;
+//! let omega = (Some(30.0), Some(1.0));
+//! let found = SirenWeights::find(&tensors, &BTreeMap::new(), &LayerNames::default(), omega, None)?;
+//! assert_eq!((found.n_in, found.width, found.depth, found.layout), (2, 8, 3, Layout::InOut));
+//! assert_eq!(found.params["W.0"].dims(), [8, 2]); // turned round
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::collections::BTreeMap;
 

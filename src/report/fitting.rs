@@ -1,4 +1,18 @@
 //! Figures of fitted images: fits beside each other (Figures 1, 4 and 7 to 9), and training loss against step.
+//!
+//! ```
+//! use sinexp::report::Raster;
+//! use sinexp::report::fitting::{FitColumn, fit_figure};
+//! let gray = |size: usize, level: u8| Raster::new(size, size, vec![level; 3 * size * size]);
+//! let fit = FitColumn { id: "uniform-mm".into(), train: gray(8, 99)?, eval: gray(16, 99)?, snr_db: 31.25 };
+//! let truth = (&gray(8, 100)?, &gray(16, 100)?);
+//! // The square of 4 pixels at row 10 and column 12 is shown enlarged; figure.write("fig1") makes PNG and SVG.
+//! let figure = fit_figure(truth, &[fit.clone()], (10, 12, 4, 4), "")?;
+//! let svg = figure.to_svg()?;
+//! assert!(svg.matches("<image").count() == 6 && svg.contains("31.25"));
+//! assert!(fit_figure(truth, &[fit], (10, 14, 4, 4), "").is_err()); // beyond the right edge
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use super::axis::Axis;
 use super::figure::{Figure, Legend, Panel};

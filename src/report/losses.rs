@@ -1,4 +1,18 @@
 //! Loss curves of language models (2607.09967, Figures 4 and 5).
+//!
+//! ```
+//! use sinexp::report::losses::{LossCell, LossCurve, evaluation_figure};
+//! let curve = |id: &str, end: f64| {
+//!     let loss = |i| (100.0 * f64::from(i), 5.5 + (end - 5.5) * f64::from(i) / 10.0);
+//!     LossCurve { id: id.into(), points: (0..=10).map(loss).collect() }
+//! };
+//! let curves = vec![curve("baseline", 3.0), curve("sel-mismatch", 2.96)];
+//! let figure = evaluation_figure(&[LossCell { width: 128, depth: 4, curves, gap: -0.04 }], "");
+//! // Two curves from step 100 on: the first tenth is left out.
+//! let table = figure.curves()?.unwrap();
+//! assert_eq!((table.height(), table.frame().column("x").unwrap().f64().unwrap().get(0)), (20, Some(100.0)));
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use super::axis::Axis;
 use super::figure::{Figure, Legend, Panel};

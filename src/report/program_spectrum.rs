@@ -1,4 +1,19 @@
 //! The spectrum of a program's Jacobian: table, data file and figure.
+//!
+//! ```
+//! use ndarray::Array3;
+//! use sinexp::analysis::spectrum::Cell;
+//! use sinexp::array::DType;
+//! use sinexp::report::program_spectrum::{figure, spectra_table, summary_table};
+//! // Jacobians of 5 results by 4 inputs at three points, with the singular values 4, 3, 2, 1.
+//! let values = Array3::from_shape_fn((1, 3, 4), |(_, _, rank)| 4.0 - rank as f64);
+//! let cell = Cell::new("model.hlo.txt", 0, values, DType::F32)?;
+//! let summary = summary_table("Spectrum", &cell, (5, 4))?;
+//! assert_eq!(summary.frame().column("mean square").unwrap().f64().unwrap().get(0), Some(7.5));
+//! assert_eq!(spectra_table(&cell, 1)?.height(), 12);
+//! assert_eq!(figure(&cell, "").curves()?.unwrap().height(), 3 * 4); // the mean, the smallest and the largest
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use polars::prelude::Column;
 

@@ -1,4 +1,16 @@
 //! Figure 6 of the SEL paper (2607.09967): evaluation loss of annealed and fixed multipliers, and the scales over training.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use sinexp::report::scales::{mean_over_roles, scale_curves, scale_table};
+//! // What a language run tracks, before training and after 100 steps.
+//! let tracked = |q, k| BTreeMap::from([("q.e_w".to_owned(), q), ("k.e_w".to_owned(), k)]);
+//! let rows = [(0, tracked(1.0, 1.0)), (100, tracked(1.5, 2.0))];
+//! let curves = scale_curves(rows.iter().map(|(step, tracked)| (*step, tracked)));
+//! assert_eq!(mean_over_roles(&curves, "e_w"), [(0.0, 1.0), (100.0, 1.75)]);
+//! assert_eq!(scale_table(&curves)?.height(), 6); // two roles and their mean
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use polars::prelude::Column;
 

@@ -1,4 +1,17 @@
 //! Drawings of the SEL transform by itself (2607.09967, Figures 2, 3, 10, 11).
+//!
+//! ```
+//! use sinexp::analysis::sel_curves::{Request, at_start, curves};
+//! use sinexp::report::sel_curves::curve_table;
+//! use sinexp::{nn::sel::Mode, runtime::Device};
+//! let sel = at_start(Mode::Congruent, 8.0, 0.0);
+//! let request = Request { figure: "mine", panel: 0, label: "congruent".into(), sel, range: 0.1 };
+//! let (found, _) = curves(&Device::open("cpu")?, vec![request])?;
+//! let table = curve_table(&found)?; // table.write("curves.csv", TableFormat::Csv)
+//! let last = table.frame().column("effective").unwrap().f64().unwrap().get(400).unwrap();
+//! assert!((last - (0.8f64.exp_m1() + 0.1) / 8.0).abs() < 1e-12); // Eq. 13 at raw weight 0.1
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use polars::prelude::Column;
 

@@ -1,4 +1,19 @@
 //! Figure 12 of the SEL paper (2607.09967): the start in mismatch mode, and the singular values that it has.
+//!
+//! ```
+//! use sinexp::analysis::sel_mismatch::{SelStart, StartSettings};
+//! use sinexp::nn::{language_model::Target, sel::Sel};
+//! use sinexp::report::sel_mismatch::{outlier_table, sign_table};
+//! use sinexp::runtime::Device;
+//! let settings = StartSettings { sel: Sel::new(8.0), shape: [16, 16], target: Target::XavierUniform, seed: 0 };
+//! let start = SelStart::new(&Device::open("cpu")?, settings)?;
+//! println!("{}", sign_table("Start", &start.by_sign())?);
+//! let table = outlier_table("Singular values", &[start])?; // a row for the target, one for the actual weights
+//! let column = |name: &str| table.frame().column(name).unwrap().f64().unwrap().clone();
+//! assert_eq!(column("limit").get(1), Some(7.0 / 9.0)); // (beta - 1) / (beta + 1)
+//! assert!(column("mean").get(1) > column("mean").get(0)); // negative weights are smaller: a positive mean
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use polars::prelude::Column;
 

@@ -1,4 +1,22 @@
 //! Figures 8 and 9 of the SEL paper (2607.09967): learned transforms by module role, and the table beside them.
+//!
+//! ```
+//! use sinexp::analysis::sel_shapes::{ShapeSettings, shapes};
+//! use sinexp::nn::language_model::{LanguageModel, Start};
+//! use sinexp::nn::{sel::Sel, transformer::Transformer};
+//! use sinexp::report::sel_shapes::{shape_curves, shape_table};
+//! # use sinexp::random::Key;
+//! let (transformer, sel) = (Transformer::new(32, 16, 1), Sel::new(8.0));
+//! let parameters = LanguageModel::new(transformer.clone(), sel.clone()).initial(Start::default(), Key::new(0))?;
+//! let settings = ShapeSettings { positions: 20, seed: 0, range: None, extremes: 2 };
+//! let found = shapes(&sel, &transformer, &parameters, &settings)?;
+//! let table = shape_table("Roles", &found)?;
+//! assert_eq!(table.height(), 7); // q, k, v, o, gate, up, down
+//! let slope = table.frame().column("0+ at start").unwrap().f64().unwrap().get(0).unwrap();
+//! assert!((slope - 1.125).abs() < 1e-5, "{slope}"); // 1 + 1 / beta
+//! assert_eq!(shape_curves(&found)?.height(), 7 * found[0].grid.len());
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use polars::prelude::Column;
 

@@ -1,4 +1,21 @@
 //! Figure 7 of the SEL paper (2607.09967): weights of the baseline and of SEL at the start and at the end.
+//!
+//! ```
+//! use sinexp::analysis::sel_weights::{Snapshot, distributions};
+//! use sinexp::nn::language_model::{LanguageModel, Start};
+//! use sinexp::nn::{parameterization::Standard, transformer::Transformer};
+//! use sinexp::report::sel_weights::weight_table;
+//! # use sinexp::{array::Array, random::Key};
+//! let transformer = Transformer::new(32, 16, 1);
+//! let start = LanguageModel::new(transformer.clone(), Standard).initial(Start::default(), Key::new(0))?;
+//! let twice = |array: &Array| Array::from_ndarray(&(array.to_ndarray::<f32>().unwrap() * 2.0));
+//! let end = start.iter().map(|(name, array)| (name.clone(), twice(array))).collect();
+//! let snapshots = [("start", start), ("end", end)].map(|(time, weights)| Snapshot { run: "baseline", time, weights });
+//! let table = weight_table("Weights", &distributions(&transformer, &snapshots)?)?;
+//! assert_eq!(table.height(), 2 * 8); // seven roles and all of them, at both times
+//! assert_eq!(table.frame().column("max / start").unwrap().f64().unwrap().get(8), Some(2.0));
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use polars::prelude::Column;
 

@@ -1,4 +1,17 @@
 //! Figure 5: a fitted sound, whole and at its beginning.
+//!
+//! ```
+//! use sinexp::report::sound::{SoundRow, sound_figure};
+//! let truth: Vec<f64> = (0..800).map(|i| (f64::from(i) * 0.3).sin()).collect();
+//! let prediction = truth.iter().map(|v| 0.9 * v).collect(); // an error of a tenth: 20 dB
+//! let row = SoundRow { id: "uniform-mm".into(), prediction, snr_db: 20.0 };
+//! let figure = sound_figure(&truth, 8000, &[row], 81, ""); // figure.write("fig5")
+//! // The right panel ends with the 81st sample, 10 ms after the first.
+//! let table = figure.curves()?.unwrap();
+//! assert_eq!(table.frame().column("x").unwrap().f64().unwrap().last(), Some(10.0));
+//! assert!(figure.to_svg()?.contains("SNR 20.00 dB"));
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use super::axis::Axis;
 use super::figure::{Figure, Mark, Panel};

@@ -1,4 +1,20 @@
 //! The Jacobian spectrum's table, data file and Figure 3.
+//!
+//! ```
+//! use ndarray::Array3;
+//! use sinexp::analysis::spectrum::Cell;
+//! use sinexp::array::DType;
+//! use sinexp::report::spectrum::{figure, spectra_table, summary_table};
+//! // Two depths, each with two networks, three points and four singular values.
+//! let cell = |depth, value| Cell::new("uniform-mm", depth, Array3::from_elem((2, 3, 4), value), DType::F64);
+//! let cells = [cell(4, 1.0)?, cell(8, 0.5)?];
+//! let table = summary_table("Singular values", &cells)?;
+//! let squares = table.frame().column("mean square").unwrap().f64().unwrap();
+//! assert_eq!((squares.get(0), squares.get(1)), (Some(1.0), Some(0.25)));
+//! assert_eq!(spectra_table(&cells)?.height(), 2 * 2 * 3 * 4);
+//! assert_eq!(figure(&cells, "").curves()?.unwrap().height(), 2 * 4); // a curve per depth
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use polars::prelude::Column;
 

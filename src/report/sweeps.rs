@@ -1,4 +1,19 @@
 //! Figures of sweeps: test MSE against the input frequency (Figure 2), loss against the learning rate (Figure 6).
+//!
+//! ```
+//! use sinexp::report::sweeps::{SweepPanel, omega_figure};
+//! let points = vec![(16.0, 0.02), (64.0, 0.004), (256.0, 0.05)];
+//! let curves = vec![("sm20".to_owned(), points)];
+//! let panel = SweepPanel { title: "Camera".into(), row: "grayscale".into(), curves, matched: Some(0.003) };
+//! let figure = omega_figure(&[panel], 4, ""); // figure.write_with_curves("fig2")
+//! // A line, the star at its smallest error, and the level of moment matching.
+//! let table = figure.curves()?.unwrap();
+//! let column = |name: &str| table.frame().column(name).unwrap().f64().unwrap().clone();
+//! let kinds = table.frame().column("kind").unwrap().str().unwrap();
+//! let star = kinds.iter().position(|kind| kind == Some("points")).unwrap();
+//! assert_eq!((column("x").get(star), column("y").get(star)), (Some(64.0), Some(0.004)));
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use super::axis::Axis;
 use super::figure::{Figure, Legend, Mark, Panel};

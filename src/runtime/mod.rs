@@ -4,6 +4,23 @@
 //! three are `Send + Sync` and cheap to clone or share. [`DeviceGroup`] does the same on several devices at once, for data
 //! parallel programs; [`memory_stats`] tells what a program needs before it runs. The crate's calls that abort, leak or accept wrong arguments in
 //! silence are fenced off here: count, dtype, shape, device and donation are checked before it sees them.
+//!
+//! ```
+//! use sinexp::array::{Array, DType};
+//! use sinexp::graph::{Program, Shape, Tensor};
+//! use sinexp::runtime::{Device, memory_stats};
+//! let w = Tensor::parameter("w", Shape::new(DType::F32, &[4]));
+//! let program = Program::with_donation("halve", &[w.clone()], &[("w", &w * 0.5)], &[(0, 0)])?;
+//! assert_eq!(memory_stats(&program)?.donated, 16); // the result takes over the argument's memory
+//! let device = Device::open("cpu")?;
+//! let halve = device.compile(&program)?;
+//! let first = device.put(&Array::full(DType::F32, &[4], 8.0))?;
+//! let second = halve.run(&[&first])?.swap_remove(0); // stays on the device
+//! assert!(first.is_donated() && halve.run(&[&first]).is_err()); // used up
+//! assert_eq!(halve.run(&[&second])?[0].to_host()?.to_vec::<f32>()?, [2.0; 4]);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
+
 #![allow(unsafe_code)]
 
 mod blas;

@@ -9,6 +9,26 @@
 //! | [`checkpoint`](crate::graph::checkpoint) | `jax.checkpoint` | an operation; its reverse rule is in `control.rs` |
 //! | [`fast_sine`] | | `fast_sine.rs` |
 //! | [`lower`] | | `lower.rs`: what HLO has no operation for |
+//!
+//! ```
+//! use sinexp::array::{Array, DType};
+//! use sinexp::graph::{Program, Shape, Tensor};
+//! use sinexp::runtime::Device;
+//! use sinexp::transform::{grad, hessian, jvp, vmap};
+//! // f = sum x^4 / 12 has the Hessian diag(x^2); here its product with v, forward over reverse.
+//! let [x, v] = ["x", "v"].map(|name| Tensor::parameter(name, Shape::new(DType::F64, &[3])));
+//! let f = |x: &Tensor| (x.square().square() / 12.0).sum_all();
+//! let product = jvp(&grad(&f(&x), &[x.clone()])?, &[x.clone()], &[v.clone()])?.swap_remove(0);
+//! assert_eq!(hessian(&f(&x), &x)?.dims(), [3, 3]); // the whole of it
+//! // Gradients of each of two examples: vmap(grad(f)).
+//! let batch = Tensor::parameter("batch", Shape::new(DType::F64, &[2, 3]));
+//! assert_eq!(vmap(&[batch], &[Some(0)], |x| grad(&f(&x[0]), x))?[0].dims(), [2, 3]);
+//! let program = Program::new("product", &[x, v], &[("Hv", product)])?;
+//! let [x, v] = [[1.0, 2.0, 3.0], [1.0, 1.0, -1.0]].map(|values| Array::from_slice(&[3], &values));
+//! let found = Device::open("cpu")?.compile(&program)?.call(&[&x, &v])?;
+//! assert_eq!(found[0].to_vec::<f64>()?, [1.0, 4.0, -9.0]);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 mod control;
 mod derivative;

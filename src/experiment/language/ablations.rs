@@ -1,4 +1,27 @@
 //! Tables 5 and 6 and Figure 6 from the runs of a grid (2607.09967, Sections 5.3.3, 5.3.4).
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use sinexp::cli::RunRecord;
+//! use sinexp::experiment::language::{Cell, Grid, LanguageOutcome, Variant, ablations::table5};
+//! use sinexp::train::language::{Metrics, metrics::Row};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let folder = folder.path().to_owned();
+//! // Runs of two evaluations each, as a grid's `run` gives them; e_w of the annealed one grows by half.
+//! let outcome = |loss: f64, e_w: f64| {
+//!     let tracked = |value: f64| ["e_w", "l_w", "m"].map(|name| (format!("q.{name}"), value)).into();
+//!     let row = |step, value, loss| Row { step, eval_loss: Some(loss), tracked: tracked(value), ..Row::default() };
+//!     LanguageOutcome { metrics: Metrics { rows: vec![row(0, 1.0, 5.5), row(100, e_w, loss)] }, stopped: None }
+//! };
+//! let outcomes = vec![(Variant::Mismatch, vec![outcome(2.9, 1.5)]), (Variant::Fixed, vec![outcome(3.0, 1.1)])];
+//! let cells = vec![Cell { width: 64, depth: 2, beta: 4.0, outcomes }];
+//! let record = RunRecord::new("sel-table5", 0, "cpu");
+//! table5(Grid { cells, note: "Two runs.".into(), tokens_per_step: 64, folder: folder.clone(), record })?;
+//! let table = sinexp::report::page::Grid::markdown(&folder, "table")?;
+//! let annealed = |column| table.cell(&["annealed"], column).unwrap().shown.as_str();
+//! assert_eq!((annealed("eval loss"), annealed("Δ to fixed"), annealed("e_w")), ("2.900", "-0.10", "1.50"));
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,18 @@
 //! Tables 1 to 4 and Figures 4 and 5 from the runs of a grid (2607.09967, Section 5.2, 5.3).
+//!
+//! ```
+//! use sinexp::experiment::language::{LanguageOutcome, tables::speed_up};
+//! use sinexp::train::language::{Metrics, metrics::Row};
+//! let run = |evaluations: &[(usize, f64)]| {
+//!     let row = |(step, loss): &(usize, f64)| Row { step: *step, eval_loss: Some(*loss), ..Row::default() };
+//!     LanguageOutcome { metrics: Metrics { rows: evaluations.iter().map(row).collect() }, stopped: None }
+//! };
+//! let baseline = run(&[(400, 3.5), (800, 3.2), (1000, 3.0)]);
+//! let sel = run(&[(400, 3.3), (800, 3.0), (1000, 2.9)]);
+//! // SEL is at the baseline's final loss after 800 of its 1000 steps; the baseline never gets to SEL's.
+//! assert_eq!(speed_up(&baseline, &sel), Some(1.25));
+//! assert_eq!(speed_up(&sel, &baseline), None);
+//! ```
 
 use polars::prelude::Column;
 

@@ -10,6 +10,23 @@
 //! | `flat.rs`, `read.rs` | reads a file, of any release since the first with this format |
 //! | `write.rs` | writes one |
 //! | `export.rs` | makes one from a program or a graph |
+//!
+//! ```
+//! use sinexp::array::DType;
+//! use sinexp::graph::{Shape, Tensor};
+//! use sinexp::interop::jax_export::{Exported, Options, Tree, export_graph};
+//! use sinexp::nn::siren::Siren;
+//! let siren = Siren::new(2, 8, 3, 1);
+//! let params = siren.inputs(DType::F32);
+//! let x = Tensor::parameter("x", Shape::new(DType::F32, &[4, 2]));
+//! let arguments = [Tree::from(&params), Tree::from(&x)];
+//! let exported = export_graph("siren", &arguments, &Tree::from(&siren.apply(&params, &x)), &Options::default())?;
+//! // In JAX: jax.export.deserialize(file).call(load_file("siren.safetensors"), x), and jax.grad of it.
+//! let read = Exported::read(&exported.to_bytes()?)?;
+//! assert_eq!(read.in_tree.argument_paths()[0], "args[0]['W.0']");
+//! assert_eq!(read.vjp.unwrap().out_avals, read.in_avals); // a cotangent of each argument
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 mod aval;
 mod export;

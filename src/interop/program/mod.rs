@@ -5,6 +5,22 @@
 //!
 //! XLA ends the process on some damaged programs. Programs of this toolkit that open files of others therefore do it in a
 //! child process: see [`crate::cli::supervised`].
+//!
+//! ```
+//! use sinexp::interop::program::{Foreign, Format};
+//! use sinexp::{array::Array, runtime::Device};
+//! let text = "HloModule f
+//!     ENTRY main {
+//!       x.1 = f32[3] parameter(0)
+//!       ROOT square.1 = f32[3] multiply(x.1, x.1)
+//!     }";
+//! let foreign = Foreign::from_bytes(text.as_bytes(), "txt")?; // Foreign::open for a file
+//! assert_eq!((foreign.format, foreign.signature.inputs[0].shape.as_str()), (Format::HloText, "f32[3]"));
+//! let square = Device::open("cpu")?.compile(&foreign.program()?)?;
+//! let found = square.call(&[&Array::from_slice(&[3], &[1f32, 2.0, 3.0])])?;
+//! assert_eq!(found[0].to_vec::<f32>()?, [1.0, 4.0, 9.0]);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 mod exported;
 mod format;

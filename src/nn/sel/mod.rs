@@ -9,6 +9,19 @@
 //! | `inverse_table.rs` | the inverse for many weights under one set of scales |
 //! | `element.rs` | the scales of single elements, from values of leaves |
 //! | `width.rs` | beta for a width |
+//!
+//! ```
+//! use sinexp::nn::sel::{Mode, Sel};
+//! let sel = Sel::new(8.0).with_mode(Mode::Congruent);
+//! let start = sel.initial_point(); // the scales of every element before training
+//! // (exp(beta w) - 1) / beta + w / beta at raw weight 0.1 (Eq. 13), and back.
+//! let weight = sel.value(&start, 0.1);
+//! assert!((weight - (0.8f64.exp_m1() + 0.1) / 8.0).abs() < 1e-15);
+//! assert!((sel.invert_point(&start, weight).unwrap() - 0.1).abs() < 1e-15);
+//! // Mismatch gives negative weights less: the linear pathway works against them.
+//! let mismatch = Sel::new(8.0);
+//! assert!((mismatch.value(&start, -0.1) + (0.8f64.exp_m1() - 0.1) / 8.0).abs() < 1e-15);
+//! ```
 
 mod element;
 mod inverse_table;

@@ -1,4 +1,22 @@
 //! The results table of a README, between two markers.
+//!
+//! ```
+//! use sinexp::cli::RunRecord;
+//! use sinexp::report::page::{find, readme};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let folder = folder.path();
+//! # let path = folder.join("README.md");
+//! let mut record = RunRecord::new("spectrum", 7, "cpu");
+//! record.set("seconds", 90.into());
+//! record.write(folder)?;
+//! std::fs::write(&path, format!("# Title\n{}\n{}\nThe end\n", readme::BEGIN, readme::END)).unwrap();
+//! readme::write(&path, &find(&[folder.to_owned()])?)?;
+//! let text = std::fs::read_to_string(&path).unwrap();
+//! // One row, with what the paper has; the rest of the file stays.
+//! assert!(text.contains("| 7 |") && text.contains("uniform-phase: 1 at any depth"));
+//! assert!(text.starts_with("# Title\n") && text.ends_with("\nThe end\n"));
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::path::{Path, PathBuf};
 

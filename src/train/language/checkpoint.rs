@@ -3,6 +3,35 @@
 //! `RUN/checkpoints/step-00001000.safetensors` holds each block's parameters by name (`blocks.0.q.W.w`), their moments as
 //! `optimizer.m.NAME` and `optimizer.v.NAME`, and in its metadata the step, the configuration and a sha256 over those and
 //! all tensors. Batches depend on the seed and the step alone, so this is all that going on needs.
+//!
+//! ```
+//! use sinexp::train::language::{Checkpoint, checkpoint};
+//! # use sinexp::nn::transformer::Transformer;
+//! # use sinexp::optim::{AdamW, Schedule};
+//! # use sinexp::train::language::{LanguageConfig, Projection, StepSettings};
+//! # let schedule = Schedule { peak: 0.01, warmup: 0, total: 10, decay: Default::default() };
+//! # let (optimizer, clip, bf16, replicas) = (AdamW::default(), 1.0, false, 1);
+//! # let (batch, sequence, accumulation, anneal_steps) = (1, 8, 1, 10);
+//! # let config = LanguageConfig {
+//! #     transformer: Transformer::new(16, 8, 2),
+//! #     projection: Projection::Standard,
+//! #     step: StepSettings { batch, sequence, accumulation, optimizer, clip, schedule, anneal_steps, bf16, replicas },
+//! #     start: Default::default(), init: None, corpus: "book".into(), tokenizer: "bytes".into(),
+//! #     seed: 0, eval_every: 5, eval_batches: 1,
+//! # };
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let run = folder.path();
+//! let parameters = config.model().initial(config.start, sinexp::random::Key::new(0))?;
+//! for step in [5, 10] {
+//!     let (m, v) = (parameters.clone(), parameters.clone()); // the optimizer's moments, of the same names and shapes
+//!     Checkpoint { step, config: config.clone(), parameters: parameters.clone(), m, v }.save(run, 1)?;
+//! }
+//! // Only the newest was to be kept, and it reads back bit by bit.
+//! assert_eq!(checkpoint::list(run).iter().map(|(step, _)| *step).collect::<Vec<_>>(), [10]);
+//! let newest = Checkpoint::newest(run)?;
+//! assert_eq!((newest.parameters, newest.config), (parameters, config));
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::path::{Path, PathBuf};
 

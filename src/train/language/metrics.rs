@@ -1,4 +1,17 @@
 //! What a language run measures, step by step, as a Parquet table.
+//!
+//! ```
+//! use sinexp::train::language::metrics::{Metrics, Row};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let run = folder.path();
+//! let row = |step: usize, loss| Row { step, loss, ..Row::default() };
+//! let rows = vec![row(1, 5.5), row(2, 4.0), Row { eval_loss: Some(3.25), ..row(3, 3.0) }];
+//! Metrics { rows }.write(run)?; // metrics.parquet
+//! let read = Metrics::read(run, Some(2))?; // as far as a checkpoint of step 2
+//! assert_eq!((read.rows.len(), read.rows[1].loss, read.final_eval_loss()), (2, 4.0, None));
+//! assert_eq!(Metrics::read(run, None)?.evaluations(), [(3, 3.25)]);
+//! # Ok::<(), sinexp::error::Error>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -19,6 +19,40 @@ use crate::runtime::{DeviceGroup, ReplicatedBuffer, ReplicatedExecutable};
 const PENDING: usize = 16;
 
 /// The compiled programs of a configuration. Runs that differ in nothing but the seed share one.
+///
+/// ```no_run
+/// use sinexp::{cli::stop_on_signal, files::ensure_writable_folder};
+/// use sinexp::data::text::{Corpus, Tokenizer, default_cache, prepare};
+/// use sinexp::nn::{sel::{Sel, beta_for_width}, transformer::Transformer};
+/// use sinexp::optim::{AdamW, Schedule};
+/// use sinexp::runtime::{DeviceGroup, DeviceOptions};
+/// use sinexp::train::language::{LanguageConfig, LanguageTrainer, Projection, Saving, StepSettings, train};
+/// let data = prepare(&Corpus::package()?, Tokenizer::Bytes, default_cache(), &mut |_, _| ())?;
+/// let (batch, sequence, accumulation, steps) = (8, 128, 1, 2000);
+/// let schedule = Schedule { peak: 1e-3, warmup: 100, total: steps, decay: Default::default() };
+/// let (optimizer, clip, bf16, replicas) = (AdamW::default(), 1.0, false, 1);
+/// let config = LanguageConfig {
+///     transformer: Transformer::new(256, 128, 4),
+///     projection: Projection::Sel(Sel::new(beta_for_width(128))),
+///     start: Default::default(),
+///     init: None,
+///     step: StepSettings {
+///         batch, sequence, accumulation, optimizer, clip, schedule, anneal_steps: steps, bf16, replicas
+///     },
+///     seed: 0,
+///     corpus: data.corpus().to_owned(),
+///     tokenizer: data.tokenizer().to_string(),
+///     eval_every: 200,
+///     eval_batches: 10,
+/// };
+/// let trainer = LanguageTrainer::new(&DeviceGroup::open("cpu", 1, &DeviceOptions::default())?, &config)?;
+/// let mut run = trainer.start(&data, config.seed)?;
+/// let folder = std::path::Path::new("runs/mine");
+/// ensure_writable_folder(folder)?;
+/// let stop = stop_on_signal()?; // Ctrl-C ends it with a checkpoint
+/// train(&mut run, folder, Saving { every: 500, keep: 2 }, &stop, |run, _| println!("{}", run.steps()))?;
+/// # Ok::<(), sinexp::error::Error>(())
+/// ```
 pub struct LanguageTrainer {
     config: LanguageConfig,
     model: LanguageModel,
