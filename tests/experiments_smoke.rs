@@ -50,13 +50,15 @@ fn run(program: (&str, &str), arguments: &[&str], folder: &TempDir) -> PathBuf {
     out
 }
 
-/// Pictures and tables for reading in `figures/`: of the preset `cpu`, or of a program without presets.
+/// Pictures and tables for reading, without single runs', in `figures/`: of the preset `cpu`, or of a program without presets.
 fn committed(name: &str) -> Vec<String> {
     let folder = root().join("figures").join(name);
     let cpu = folder.join("cpu");
     let folder = if cpu.is_dir() { cpu } else { folder };
-    let results: Vec<String> =
-        files(&folder).into_keys().filter(|f| f.ends_with(".png") || f.ends_with(".md")).collect();
+    let results: Vec<String> = files(&folder)
+        .into_keys()
+        .filter(|f| !f.contains('/') && (f.ends_with(".png") || f.ends_with(".md")))
+        .collect();
     assert!(!results.is_empty(), "{} has no results", folder.display());
     results
 }
@@ -75,7 +77,7 @@ fn the_experiments_with_sine_networks() {
     // The recording is not fetched: a tone that swells stands in for it.
     let wav = folder.path().join("tone.wav");
     let samples: Vec<f64> = (0..4000).map(|i| (f64::from(i) * 0.05).sin() * f64::from(i) / 4000.0).collect();
-    write_wav(&wav, &samples, 8000, Encoding::Int(16)).expect("a sound");
+    write_wav(&wav, &samples, 8000, Encoding::Int16).expect("a sound");
     for program in SIREN {
         let mut arguments = vec!["--preset", "smoke"];
         if program.0 == "siren-audio" {
@@ -102,7 +104,7 @@ fn the_experiments_with_transformers() {
     for program in SEL_FIGURES {
         let arguments: &[&str] = match program.0 {
             "sel-shapes" => &[&ours],
-            "sel-weights" => &[&ours, "--baseline", &baseline],
+            "sel-weights" => &[&ours, "--baseline", &baseline, "--per-role"],
             "sel-mismatch" => &["--width", "256"],
             _ => &[],
         };
@@ -110,12 +112,12 @@ fn the_experiments_with_transformers() {
     }
 }
 
-/// The first of the trained runs, in the order of their names, with ordinary weights or with SEL in this mode.
+/// The first of the trained runs of one block, in the order of their names, with ordinary weights or with SEL in this mode.
 fn run_of(runs: &Path, kind: &str) -> String {
     let wanted = |path: &PathBuf| {
         let record: Value = serde_json::from_str(&fs::read_to_string(path).expect("a record")).expect("JSON");
-        let projection = &record["config"]["projection"];
-        projection == kind || projection["sel"]["mode"] == kind
+        let (projection, depth) = (&record["config"]["projection"], &record["config"]["transformer"]["depth"]);
+        depth == 1 && (projection == kind || projection["sel"]["mode"] == kind)
     };
     let record = files(runs).into_values().filter(|path| path.ends_with("run.json")).find(wanted);
     let record = record.unwrap_or_else(|| panic!("no run with {kind}"));

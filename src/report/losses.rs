@@ -6,7 +6,7 @@
 //!     let loss = |i| (100.0 * f64::from(i), 5.5 + (end - 5.5) * f64::from(i) / 10.0);
 //!     LossCurve { id: id.into(), points: (0..=10).map(loss).collect() }
 //! };
-//! let curves = vec![curve("baseline", 3.0), curve("sel-mismatch", 2.96)];
+//! let curves = vec![curve("baseline", 3.0), curve("mine", 2.96)];
 //! let figure = evaluation_figure(&[LossCell { width: 128, depth: 4, curves, gap: -0.04 }], "");
 //! // Two curves from step 100 on: the first tenth is left out.
 //! let table = figure.curves()?.unwrap();
@@ -16,12 +16,13 @@
 
 use super::axis::Axis;
 use super::figure::{Figure, Legend, Panel};
-use super::style::{COLUMN_WIDTH, TEXT_WIDTH, method};
+use super::style::{COLUMN_WIDTH, TEXT_WIDTH};
+use super::sweeps::named;
 
 /// A curve of a method.
 #[derive(Clone, Debug)]
 pub struct LossCurve {
-    /// Name that `style::method` knows.
+    /// Name of a method (`style::method`); another one is shown as it is.
     pub id: String,
     /// Step and loss.
     pub points: Vec<(f64, f64)>,
@@ -55,8 +56,8 @@ pub fn evaluation_figure(cells: &[LossCell], note: &str) -> Figure {
         let last = cell.curves.iter().flat_map(|c| c.points.last()).map(|p| p.0).fold(0.0, f64::max);
         let title = format!("width {}, depth {}: Δ = {}", cell.width, cell.depth, signed(cell.gap));
         let mut panel = Panel::new(title, Axis::linear("step"), Axis::linear("eval loss [nats per token]"));
-        for curve in &cell.curves {
-            let Some((label, style)) = method(&curve.id) else { continue };
+        for (i, curve) in cell.curves.iter().enumerate() {
+            let (label, style) = named(&curve.id, i, cell.curves.len());
             let points = curve.points.iter().copied().filter(|p| p.0 >= 0.1 * last && p.1.is_finite()).collect();
             panel = panel.line(label, style, points);
         }
@@ -69,8 +70,8 @@ pub fn evaluation_figure(cells: &[LossCell], note: &str) -> Figure {
 pub fn training_figure(curves: &[LossCurve], note: &str) -> Figure {
     let mut panel = Panel::new("", Axis::linear("step"), Axis::linear("training loss [nats per token]"));
     let each = curves.iter().map(|c| c.points.len()).max().unwrap_or(0).div_ceil(SMOOTH).max(1);
-    for curve in curves {
-        let Some((label, style)) = method(&curve.id) else { continue };
+    for (i, curve) in curves.iter().enumerate() {
+        let (label, style) = named(&curve.id, i, curves.len());
         panel = panel.line(label, style, curve.points.chunks(each).map(mean).collect());
     }
     let means = if each > 1 { format!("Means of {each} steps each. ") } else { String::new() };

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ndarray::Array3;
 use polars::prelude::{DataFrame, ParquetReader, SerReader};
+use sinexp::data::audio::Sound;
 use sinexp::data::image::{Alpha, Picture, write_png};
 use sinexp::interop::safetensors;
 
@@ -43,6 +44,7 @@ fn read_whole(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("parquet") => drop(ParquetReader::new(fs::File::open(path)?).finish()?),
         Some("png") => drop(Picture::read(path, Alpha::Refuse)?),
+        Some("wav") => drop(Sound::read(path)?),
         Some("safetensors") => drop(safetensors::read(path)?),
         Some("json") => drop(serde_json::from_str::<serde_json::Value>(&text()?)?),
         Some("svg") if text()?.trim_end().ends_with("</svg>") => {}
