@@ -22,7 +22,7 @@ pub mod fitting;
 mod image;
 mod layout;
 pub mod losses;
-#[cfg(feature = "notebook")]
+#[cfg(any(feature = "notebook", test))]
 mod notebook;
 mod output;
 pub mod page;
