@@ -4,8 +4,9 @@
     .venv/bin/python python/check_notebook_code.py 03         # the one whose name begins so
 
 A cell's printed lines must be the committed ones, numbers up to what another processor or sampling may change; each picture
-and table must be shown, pictures in the same size. Needs ./setup --data and nothing of ./setup --notebooks, which takes much
-longer: python/run_notebooks.py executes the notebooks themselves. Standard library only.
+and table must be shown, pictures in the same size. Python in a notebook's text is run after it, all of it as one program.
+Needs ./setup --data --jax and nothing of ./setup --notebooks, which takes much longer: python/run_notebooks.py executes the
+notebooks themselves.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ def main() -> None:
 
 
 def check(path: Path, built: Path, folder: Path) -> Iterator[str]:
-    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    every = json.loads(path.read_text())["cells"]
+    cells = [cell for cell in every if cell["cell_type"] == "code"]
     source, binary = folder / f"notebook_{path.stem}.rs", folder / path.stem
     source.write_text(program(cells))
     libraries = [flag for name in ("lib", "openblas/lib") for flag in linked(ROOT / ".xla" / name)]
@@ -79,6 +81,11 @@ def check(path: Path, built: Path, folder: Path) -> Iterator[str]:
     for number, (cell, text) in enumerate(zip(cells, shown, strict=True), 1):
         for problem in differences(cell.get("outputs", []), text.partition("\n")[2]):
             yield f"code cell {number}: {problem}"
+    texts = "\n".join(joined(cell["source"]) for cell in every if cell["cell_type"] == "markdown")
+    python = "\n".join(re.findall(r"^```python\n(.*?)^```$", texts, re.DOTALL | re.MULTILINE))
+    ran = subprocess.run([sys.executable, "-c", python], cwd=FOLDER, capture_output=True, text=True)
+    if ran.returncode:
+        yield f"the Python in its text: {ran.stderr.strip()}"
 
 
 def linked(folder: Path) -> list[str]:
