@@ -153,7 +153,7 @@ new() {
     root=$1
     mkdir -p "$root/python" "$root/src/runtime/shim"
     cp "$source_root/setup" "$root/"
-    cp "$source_root"/python/{setup_native.py,setup_data.py,setup_text.py,setup_model.py,bind_functions.py,requirements.txt} "$root/python/"
+    cp "$source_root"/python/{setup_{native,data,text,model,notebooks}.py,bind_functions.py,requirements{,-notebooks}.txt} "$root/python/"
     printf '#include "xla/api.h"\nint registry() { return answer(); }\n' >"$root/src/runtime/shim/pjrt_registry.cc"
     while read -r name sum; do
         sed -i -E "s/(Wheel\\(\"$name\", \"[^\"]*\", \")[0-9a-f]*/\\1$sum/" "$root"/python/setup_{native,data,model}.py
