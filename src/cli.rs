@@ -28,7 +28,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -52,7 +53,11 @@ fn run_from<A: Parser>(
     let outcome = match A::try_parse_from(arguments) {
         Ok(arguments) => main(arguments),
         Err(error) if error.use_stderr() => {
-            eprintln!("error: {}", one_line(&error.render().to_string()));
+            complain(&match error.kind() {
+                // What clap prints here is the whole help.
+                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => commands_of::<A>(),
+                _ => one_line(&error.render().to_string()),
+            });
             return ExitCode::from(2);
         }
         Err(help) => {
@@ -63,10 +68,22 @@ fn run_from<A: Parser>(
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", one_line(&format!("{error:#}")));
+            complain(&one_line(&format!("{error:#}")));
             ExitCode::from(exit_code(&error))
         }
     }
+}
+
+/// One line on stderr, which nobody may read any more (`2>&1 | head`): that ends no work.
+fn complain(line: &str) {
+    let _ = writeln!(std::io::stderr(), "error: {line}");
+}
+
+/// That a command is missing, and which there are.
+fn commands_of<A: CommandFactory>() -> String {
+    let command = A::command();
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    format!("a command is missing: {} (see --help)", names.join(", "))
 }
 
 /// 2 where the chain of causes holds a mistake of the user's, 130 where the user stopped the program, else 1.
@@ -150,7 +167,8 @@ impl Progress {
                 || self.spoken.elapsed() >= SILENCE =>
             {
                 self.spoken = Instant::now();
-                eprintln!("{}", self.line(what, self.started.elapsed().as_secs_f64()));
+                let line = self.line(what, self.started.elapsed().as_secs_f64());
+                let _ = writeln!(std::io::stderr(), "{line}");
             }
             None => {}
         }
@@ -267,6 +285,21 @@ mod tests {
     struct Arguments {
         #[arg(long, default_value_t = 1)]
         width: u32,
+    }
+
+    #[derive(Parser)]
+    #[command(about = "What it is for")]
+    enum Several {
+        One,
+        Two,
+    }
+
+    #[test]
+    fn a_missing_command_is_named() {
+        let error = Several::try_parse_from(["test"]).err().expect("no command");
+        assert_eq!(error.kind(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
+        assert_eq!(commands_of::<Several>(), "a command is missing: one, two (see --help)");
+        assert_eq!(format!("{:?}", run_from(["test".into()], |_: Several| Ok(()))), expect(2));
     }
 
     fn code(arguments: &[&str], main: impl FnOnce(Arguments) -> anyhow::Result<()>) -> String {

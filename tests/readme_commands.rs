@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// Lines that hold one of these run; they take seconds.
 const QUICK: [&str; 4] =
-    ["hlo -- list", "hlo -- export siren_forward", "hlo -- show", "siren-table2 -- --preset smoke"];
+    ["hlo -- list", "hlo -- export siren_forward --to", "hlo -- show", "siren-table2 -- --preset smoke"];
 
 /// What people read, by its file: the Markdown files, the notebooks' texts, and the comments that `cargo doc` prints.
 fn documents() -> Vec<(PathBuf, String)> {

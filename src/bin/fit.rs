@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
@@ -140,7 +141,9 @@ fn fit(arguments: &Arguments) -> Result<()> {
     if training.steps() > 0 {
         cli::say(&format!("going on from step {} of {}", training.steps(), config.steps));
     }
-    let stopped = train(&mut training, config.steps, &checkpoint, &key, arguments.checkpoint_every)?;
+    let saving = Saving { checkpoint: &checkpoint, key: &key, every: arguments.checkpoint_every };
+    let stop = cli::stop_on_signal()?;
+    let stopped = train(&mut training, config.steps, &saving, &stop)?;
 
     let weights = training.weights()?.remove(0);
     // Of a run that stopped, up to the first loss that it did not act on.
@@ -189,19 +192,32 @@ fn keep_input(file: &Path, out: &Path) -> Result<()> {
     }
 }
 
-/// Takes the steps that are missing, with checkpoints; returns the step at which a number was no longer finite.
+/// Where checkpoints go, what they are of, and the seconds between them.
+struct Saving<'a> {
+    checkpoint: &'a Path,
+    key: &'a str,
+    every: f64,
+}
+
+/// Takes the steps that are missing, with checkpoints, the last one when `stop` is set; returns the step at which a number
+/// was no longer finite.
 ///
 /// A loss that is no longer finite belongs to the step (counted from 0) that was not taken.
-fn train(training: &mut Training, steps: usize, checkpoint: &Path, key: &str, every: f64) -> Result<Option<usize>> {
+fn train(training: &mut Training, steps: usize, saving: &Saving, stop: &AtomicBool) -> Result<Option<usize>> {
     let mut progress = Progress::new("fit", steps.saturating_sub(training.steps()).div_ceil(STRIDE).max(1) as u64);
     let mut saved = Instant::now();
     while training.steps() < steps && training.stopped()[0].is_none() {
         training.advance(STRIDE.min(steps - training.steps()))?;
         let loss = training.losses()[0].last().copied().unwrap_or(f32::NAN);
         progress.step(&format!("step {}/{steps}, loss {loss:.3e}", training.steps()));
-        if saved.elapsed().as_secs_f64() >= every {
-            training.save(checkpoint, key)?;
+        let asked = stop.load(Ordering::Relaxed);
+        if asked || saved.elapsed().as_secs_f64() >= saving.every {
+            training.save(saving.checkpoint, saving.key)?;
             saved = Instant::now();
+        }
+        if asked {
+            let step = training.steps();
+            return Err(Error::Interrupted(format!("stopped after step {step}; the same command goes on from there")));
         }
     }
     Ok(training.stopped()[0])

@@ -215,7 +215,7 @@ fn parse_depth(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(depth @ 2..=1024) => Ok(depth),
         Ok(_) => Err("dh_L/dh_1 needs a depth of at least 2, and at most 1024 layers are compiled".into()),
-        Err(_) => Err("not a whole number".into()),
+        Err(_) => Err("give a whole number of at least 2".into()),
     }
 }
 
