@@ -24,7 +24,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -66,6 +66,10 @@ fn run_from<A: Parser>(
         }
     };
     match outcome {
+        Ok(()) if CUT_OFF.load(Ordering::Relaxed) => {
+            complain("not all of the output could be written to stdout; is the disk full?");
+            ExitCode::FAILURE
+        }
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&one_line(&format!("{error:#}")));
@@ -77,6 +81,11 @@ fn run_from<A: Parser>(
 /// One line on stderr, which nobody may read any more (`2>&1 | head`): that ends no work.
 fn complain(line: &str) {
     let _ = writeln!(std::io::stderr(), "error: {line}");
+}
+
+/// Prints a line of what is odd, and no reason to stop, on stderr.
+pub fn warn(line: &str) {
+    let _ = writeln!(std::io::stderr(), "warning: {line}");
 }
 
 /// That a command is missing, and which there are.
@@ -120,8 +129,14 @@ pub fn stop_on_signal() -> Result<Arc<AtomicBool>> {
 pub fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    let _ = write!(out, "{text}{end}").and_then(|()| out.flush());
+    let written = write!(out, "{text}{end}").and_then(|()| out.flush());
+    if written.is_err_and(|e| e.kind() != std::io::ErrorKind::BrokenPipe) {
+        CUT_OFF.store(true, Ordering::Relaxed);
+    }
 }
+
+/// Whether something of [`say`] is lost: said at the end, as the work itself goes on.
+static CUT_OFF: AtomicBool = AtomicBool::new(false);
 
 /// How far a long job is: a bar with the time left on a terminal, otherwise a plain line about every tenth of the way, and
 /// when two minutes have gone without one. Everything goes to stderr.

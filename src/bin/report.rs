@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use sinexp::cli::{self, say};
+use sinexp::cli::{self, say, warn};
 use sinexp::files::write_bytes;
 use sinexp::report::page::{find, html, readme};
 
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     cli::run(|arguments: Arguments| {
         let runs = find(&arguments.runs)?;
         for problem in runs.iter().flat_map(|run| &run.problems) {
-            eprintln!("warning: left out: {problem}");
+            warn(&format!("left out: {problem}"));
         }
         if let Some(path) = &arguments.readme {
             readme::write(path, &runs)?;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Parser;
+use clap::builder::ArgPredicate;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use sinexp::analysis::svd::singular_values;
@@ -76,8 +77,14 @@ struct Arguments {
     /// Seed of the drawn start w0 that distances are measured from
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
-    /// Folder for results; made if need be
-    #[arg(long, value_name = "FOLDER", default_value = "figures/weights")]
+    /// Folder for results; made if need be [default: figures/weights; with a PATH runs/weights]
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        default_value = "figures/weights",
+        hide_default_value = true,
+        default_value_if("paths", ArgPredicate::IsPresent, "runs/weights")
+    )]
     out: PathBuf,
     /// What to write, separated by commas
     #[arg(long, value_name = "FORMAT,...", default_value = "png,svg,csv,parquet,md", value_delimiter = ',',
@@ -154,7 +161,7 @@ fn weights(arguments: Arguments) -> anyhow::Result<()> {
         format!("tensor `{}`: {bad} of {all} weights are not finite; the statistics are of the others", r.name)
     }));
     for warning in &warnings {
-        eprintln!("warning: {warning}");
+        cli::warn(warning);
     }
 
     let place = wanted.thresholds.iter().position(|t| *t == arguments.threshold).unwrap_or(0);

@@ -6,6 +6,8 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::complain;
+
 /// Tells the child that it is one.
 const MARK: &str = "SINEXP_SUPERVISED";
 
@@ -28,14 +30,13 @@ pub fn supervised(what: &str) -> Option<ExitCode> {
         (Some(code), _) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
         (None, Some(signal)) if [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].contains(&signal) => ExitCode::from(130),
         (None, Some(libc::SIGKILL)) => {
-            eprintln!("error: {what} was killed, which is what the system does when memory runs out");
+            complain(&format!("{what} was killed, which is what the system does when memory runs out"));
             ExitCode::from(1)
         }
         (None, signal) => {
             let signal = signal.map_or("a signal".to_owned(), |s| format!("signal {s}"));
-            eprintln!(
-                "error: XLA ended {what} with {signal}: the program is damaged, or has what this XLA cannot compile"
-            );
+            let reason = "the program is damaged, or has what this XLA cannot compile";
+            complain(&format!("XLA ended {what} with {signal}: {reason}"));
             ExitCode::from(2)
         }
     })

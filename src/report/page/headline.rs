@@ -91,11 +91,11 @@ pub(super) fn sweep(run: &Run) -> Option<String> {
     Some(format!("test MSE, MM / best baseline: {}", grid.rows.iter().map(one).collect::<Vec<_>>().join(", ")))
 }
 
-/// Best rates of uniform-phase at the smallest and the largest width.
+/// Best rates of uniform-phase at the smallest and the largest width, as the figure's curves have them.
 pub(super) fn mup(run: &Run) -> Option<String> {
     let grid = table(run)?;
     let (init, scaling) = (grid.column("initialisation")?, grid.column("scaling")?);
-    let (width, rate) = (grid.column("N")?, grid.column("log2 rate")?);
+    let (width, rate) = (grid.column("N")?, grid.column("log2 rate, geometric")?);
     let rows = |kind: &str| -> Vec<&Vec<Cell>> {
         let of = |row: &&Vec<Cell>| row[init].shown == "uniform-phase MM" && row[scaling].shown == kind;
         grid.rows.iter().filter(of).collect()
@@ -108,7 +108,7 @@ pub(super) fn mup(run: &Run) -> Option<String> {
     let all = rows("standard");
     let (first, last) = (&all.first()?[width].shown, &all.last()?[width].shown);
     let kinds: Vec<String> = ["standard", "μP (LR)", "μP (LR+LL)"].into_iter().filter_map(one).collect();
-    Some(format!("log2 of MM's best rate, N {first} to {last}: {}", kinds.join(", ")))
+    Some(format!("log2 of MM's best rate (geometric mean of the losses), N {first} to {last}: {}", kinds.join(", ")))
 }
 
 pub(super) fn weights(run: &Run) -> Option<String> {
