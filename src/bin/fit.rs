@@ -138,11 +138,11 @@ fn fit(arguments: &Arguments) -> Result<()> {
         true => trainer.resume(&field.train.x, &y, &[start], &checkpoint, &key)?,
         false => trainer.start(&field.train.x, &y, &[start])?,
     };
+    let stop = cli::stop_on_signal()?;
     if training.steps() > 0 {
         cli::say(&format!("going on from step {} of {}", training.steps(), config.steps));
     }
     let saving = Saving { checkpoint: &checkpoint, key: &key, every: arguments.checkpoint_every };
-    let stop = cli::stop_on_signal()?;
     let stopped = train(&mut training, config.steps, &saving, &stop)?;
 
     let weights = training.weights()?.remove(0);

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ndarray::{Array2, Array3};
@@ -214,12 +215,30 @@ fn a_stopped_run_goes_on_where_it_was() {
     fs::write(&checkpoint, &whole[..whole.len() / 2]).expect("written");
     refused(&file, &options, "");
     fs::write(&checkpoint, &whole).expect("written");
+
+    // Ctrl-C: a checkpoint of the step it was at, long before the next one is due.
+    let mut child =
+        command(&file, &out, &options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    let mut said = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    assert!(said.any(|line| line.expect("text").starts_with("going on from step ")));
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+    assert!(sent.success());
+    let output = child.wait_with_output().expect("ends");
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{errors}");
+    let stopped = errors.lines().last().and_then(|l| l.strip_prefix("error: stopped after step ")).expect("a reason");
+    let (stopped, advice) = stopped.split_once("; ").expect("what to do");
+    assert_eq!(advice, "the same command goes on from there");
+    assert_eq!(kept(), ["checkpoint.safetensors"]);
+    assert!(fs::read(&checkpoint).expect("a checkpoint") != whole, "it has gone on");
+
     let output = fit(&file, &out, &options);
     let stdout = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let line = stdout.lines().find(|l| l.starts_with("going on from step ")).expect("says where it goes on");
     let step: usize = line.split(' ').nth(4).and_then(|n| n.parse().ok()).expect("a step");
     assert!(step > 0 && step < 1500 && step.is_multiple_of(16), "{line}");
+    assert_eq!(step.to_string(), stopped);
     for name in ["weights.safetensors", "reconstruction.png", "losses.parquet"] {
         let read = |folder: &Path| fs::read(folder.join(name)).expect("file");
         assert!(read(&out) == read(&straight), "{name} differs from that of a run without a stop");
