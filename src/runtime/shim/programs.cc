@@ -80,7 +80,8 @@ absl::StatusOr<std::string> ProtoToStablehlo(const std::string& bytes, const cha
   if (version != nullptr) return xla::SerializeUsingVersionedStablehlo(**module, version, false, false);
   std::string text;
   llvm::raw_string_ostream stream(text);
-  (*module)->getOperation()->print(stream, mlir::OpPrintingFlags());
+  // With locations: the arguments' names are theirs.
+  (*module)->getOperation()->print(stream, mlir::OpPrintingFlags().enableDebugInfo());
   return stream.str();
 }
 
