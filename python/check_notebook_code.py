@@ -31,7 +31,8 @@ NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 # A picture or table as the library writes it for the kernel.
 BLOCK = re.compile(r"EVCXR_BEGIN_CONTENT (\S+)\n(.*?)\nEVCXR_END_CONTENT\n", re.DOTALL)
 RELATIVE = 0.1  # of a number: trained networks differ that much between processors at most
-TINY = 1e-4  # below it numbers are rounding errors: only their size counts
+TINY = 1e-4  # below it numbers are rounding errors, and above the next one quotients of such: only that counts
+HUGE = 1e9
 
 
 def main() -> None:
@@ -149,7 +150,7 @@ def same(old: str, new: str) -> bool:
 
 
 def close(a: float, b: float) -> bool:
-    if abs(a) < TINY and abs(b) < TINY:
+    if (abs(a) < TINY and abs(b) < TINY) or (abs(a) > HUGE and abs(b) > HUGE):
         return True
     return abs(a - b) <= RELATIVE * max(abs(a), abs(b))
 
@@ -165,6 +166,7 @@ def joined(lines: Any) -> str:
 def self_test() -> None:
     """The comparison itself finds what it should."""
     assert same("a 12.74 dB, 1.2e-7", "a 12.70 dB, 3e-9")
+    assert same("condition 3.4e18", "condition 1e17") and not same("condition 3.4e8", "condition 1e7")
     assert not same("a 12.74 dB", "a 9.74 dB") and not same("a 1", "b 1")
     assert last_expression("let a = 1;\nf(\n    a,\n)\n") == ("let a = 1;", "f(\n    a,\n)")
     picture = base64.b64encode(bytes(16) + struct.pack(">II", 4, 2)).decode()
