@@ -23,8 +23,9 @@ import time
 from pathlib import Path
 from typing import Any, Iterator
 
-ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "notebooks"
+from check_notebooks import FOLDER, joined
+
+ROOT = FOLDER.parent
 # Printed before each cell's output; no notebook prints it.
 MARK = "\x1ecell "
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -157,10 +158,6 @@ def close(a: float, b: float) -> bool:
 
 def picture_size(content: str) -> tuple[int, int]:
     return struct.unpack(">II", base64.b64decode(content)[16:24])
-
-
-def joined(lines: Any) -> str:
-    return "".join(lines) if isinstance(lines, list) else str(lines)
 
 
 def self_test() -> None:

@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from check_notebooks import DEPENDENCY, FOLDER
+
 try:
     import nbformat
     from nbclient import NotebookClient
@@ -24,8 +26,6 @@ try:
 except ImportError:
     sys.exit("run_notebooks: nbclient is missing; run ./setup --notebooks and use .notebooks/python/bin/python")
 
-FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
-DEPENDENCY = ':dep sinexp = { path = "..", features = ["notebook"] }'
 TIMEOUT = 3600  # seconds a cell: the first may compile everything
 
 

@@ -10,6 +10,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 use super::figure::Figure;
 use super::output;
+use super::page::html::escape;
 use super::table::Table;
 use crate::error::Result;
 
@@ -45,13 +46,13 @@ impl Table {
 
     fn to_html(&self) -> String {
         let (rows, numeric) = self.cells();
-        let mut out = format!("<table>\n<caption>{}</caption>\n", escaped(self.title()));
+        let mut out = format!("<table>\n<caption>{}</caption>\n", escape(self.title()));
         for (i, row) in rows.iter().enumerate() {
             let tag = if i == 0 { "th" } else { "td" };
             out += "<tr>";
             for (cell, numeric) in row.iter().zip(&numeric) {
                 let side = if *numeric { "right" } else { "left" };
-                let _ = write!(out, "<{tag} style=\"text-align: {side}\">{}</{tag}>", escaped(cell));
+                let _ = write!(out, "<{tag} style=\"text-align: {side}\">{}</{tag}>", escape(cell));
             }
             out += "</tr>\n";
         }
@@ -68,10 +69,6 @@ fn show(text: &str) {
     let mut out = io::stdout().lock();
     // Where nobody reads any more there is nobody to tell.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ fn positive(points: impl IntoIterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
 }
 
 /// The values of `key` in order of first appearance.
-fn distinct<'a, T>(all: &'a [T], key: impl Fn(&'a T) -> &'a str) -> Vec<&'a str> {
+pub(super) fn distinct<'a, T>(all: &'a [T], key: impl Fn(&'a T) -> &'a str) -> Vec<&'a str> {
     let mut out: Vec<&str> = Vec::new();
     for value in all.iter().map(key) {
         if !out.contains(&value) {

@@ -2,6 +2,7 @@
 
 use super::folder::Run;
 use super::grid::{Cell, Grid};
+use crate::report::sweeps::distinct;
 
 /// `value ± error` with the error's decimals, at least `decimals`, or the value alone where the error is no number.
 fn with_error(value: &Cell, error: Option<&Cell>, decimals: usize) -> String {
@@ -34,18 +35,17 @@ fn table(run: &Run) -> Option<&Grid> {
     run.grid("table")
 }
 
-/// The numbers of a column, with their rows.
-fn numbers(grid: &Grid, name: &str) -> Vec<(usize, f64)> {
-    let Some(column) = grid.column(name) else { return Vec::new() };
-    grid.rows.iter().enumerate().filter_map(|(i, row)| Some((i, row[column].number?))).collect()
+/// The smallest and the largest number of a column, in the rows that `of` takes.
+fn range_of(grid: &Grid, name: &str, decimals: usize, of: impl Fn(&[Cell]) -> bool) -> Option<(String, String)> {
+    let column = grid.column(name)?;
+    let all = || grid.rows.iter().filter(|row| of(row)).filter_map(|row| row[column].number);
+    let (least, most) = (all().min_by(f64::total_cmp)?, all().max_by(f64::total_cmp)?);
+    Some((fixed(least, decimals), fixed(most, decimals)))
 }
 
 /// A column's smallest and largest number.
 fn range(grid: &Grid, name: &str, decimals: usize) -> Option<(String, String)> {
-    let all: Vec<f64> = numbers(grid, name).into_iter().map(|n| n.1).collect();
-    let least = all.iter().copied().min_by(f64::total_cmp)?;
-    let most = all.iter().copied().max_by(f64::total_cmp)?;
-    Some((fixed(least, decimals), fixed(most, decimals)))
+    range_of(grid, name, decimals, |_| true)
 }
 
 fn to(range: (String, String)) -> String {
@@ -54,7 +54,7 @@ fn to(range: (String, String)) -> String {
 
 pub(super) fn spectrum(run: &Run) -> Option<String> {
     let grid = run.grid("summary")?;
-    let deepest = numbers(grid, "depth").into_iter().map(|d| d.1).fold(0.0, f64::max).to_string();
+    let (_, deepest) = range(grid, "depth", 0)?;
     let one = |init: &str| {
         let row = [init, deepest.as_str()];
         Some(with_error(grid.cell(&row, "mean square")?, grid.cell(&row, "standard error"), 0))
@@ -133,20 +133,12 @@ pub(super) fn table1(run: &Run) -> Option<String> {
 pub(super) fn variants(run: &Run) -> Option<String> {
     let grid = table(run)?;
     let name = grid.column("variant")?;
-    let mut kinds: Vec<&str> = grid.rows.iter().map(|row| row[name].shown.as_str()).collect();
-    let mut seen = Vec::new();
-    kinds.retain(|kind| {
-        *kind != "baseline" && !seen.contains(kind) && {
-            seen.push(*kind);
-            true
-        }
-    });
+    let kinds = distinct(&grid.rows, |row| row[name].shown.as_str());
     let one = |kind: &str| {
-        let of = |row: &&Vec<Cell>| row[name].shown == kind;
-        let part = Grid { rows: grid.rows.iter().filter(of).cloned().collect(), ..grid.clone() };
-        range(&part, "Δ", 3).map(|r| format!("{kind}: {}", to(r)))
+        let range = range_of(grid, "Δ", 3, |row| row[name].shown == kind)?;
+        Some(format!("{kind}: {}", to(range)))
     };
-    let all: Vec<String> = kinds.into_iter().filter_map(one).collect();
+    let all: Vec<String> = kinds.into_iter().filter(|kind| *kind != "baseline").filter_map(one).collect();
     (!all.is_empty()).then(|| format!("Δ to the baseline in nats, {}", all.join("; ")))
 }
 

@@ -10,7 +10,7 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Text for HTML, in an element or in a quoted attribute.
-pub(super) fn escape(text: &str) -> String {
+pub(in crate::report) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -76,17 +76,15 @@ fn library() -> String {
 
 fn contents(runs: &[Run]) -> String {
     let mut out = String::new();
-    let mut before = None;
-    for run in runs {
-        let paper = run.experiment.map_or("Other runs", |e| e.paper);
-        if before != Some(paper) {
-            out += if before.is_some() { "</ul></li>\n" } else { "" };
-            out += &format!("<li><span>{}</span><ul>\n", escape(section::paper_title(paper)));
-            before = Some(paper);
+    for (paper, runs) in section::by_paper(runs) {
+        out += &format!("<li><span>{}</span><ul>\n", escape(section::paper_title(paper)));
+        for run in runs {
+            let heading = escape(&section::heading(run));
+            out += &format!("<li><a href=\"#{}\">{heading}</a></li>\n", section::anchor(run));
         }
-        out += &format!("<li><a href=\"#{}\">{}</a></li>\n", section::anchor(run), escape(&section::heading(run)));
+        out += "</ul></li>\n";
     }
-    out + if before.is_some() { "</ul></li>\n" } else { "" }
+    out
 }
 
 /// One row per run: what, how, how long, ours, the paper's.

@@ -27,7 +27,7 @@ mod chart;
 mod folder;
 mod grid;
 mod headline;
-mod html;
+pub(super) mod html;
 pub mod readme;
 mod record;
 mod section;

@@ -19,6 +19,12 @@ const SHOWN: f64 = 96.0 / 300.0 * 1.8;
 /// Width from which a picture is not squeezed into a phone's screen but scrolled, in pixels of the page.
 const WIDE: f64 = 700.0;
 
+/// Neighbouring runs of the same paper, with what it is called.
+pub(super) fn by_paper(runs: &[Run]) -> impl Iterator<Item = (&'static str, &[Run])> {
+    let paper = |run: &Run| run.experiment.map_or("Other runs", |e| e.paper);
+    runs.chunk_by(move |a, b| paper(a) == paper(b)).map(move |runs| (paper(&runs[0]), runs))
+}
+
 /// The papers' names.
 pub(super) fn paper_title(paper: &str) -> &str {
     match paper {
@@ -57,14 +63,9 @@ pub(super) fn anchor(run: &Run) -> String {
 /// All sections, with a heading for each paper.
 pub(super) fn all(runs: &[Run]) -> String {
     let mut out = String::new();
-    let mut before = None;
-    for run in runs {
-        let paper = run.experiment.map_or("Other runs", |e| e.paper);
-        if before != Some(paper) {
-            out += &format!("<h2 id=\"{}\">{}</h2>\n", id(paper), escape(paper_title(paper)));
-            before = Some(paper);
-        }
-        out += &one(run);
+    for (paper, runs) in by_paper(runs) {
+        out += &format!("<h2 id=\"{}\">{}</h2>\n", id(paper), escape(paper_title(paper)));
+        runs.iter().for_each(|run| out += &one(run));
     }
     out
 }
