@@ -20,6 +20,7 @@ fn main() {
         println!("cargo:rustc-link-search=native={}", folder.display());
         println!("cargo:rustc-link-arg=-Wl,-rpath,{}", folder.display());
     }
+    println!("cargo:rustc-link-lib=openblas");
     let mut shim = cc::Build::new();
     if let Some(folder) = mended_headers(&include) {
         shim.include(folder);

@@ -66,12 +66,9 @@ pub fn html(title: &str, runs: &[Run]) -> String {
     out + rest
 }
 
-/// plotly.js as the crate has it: the first of its scripts; the second would set formulas, of which there are none.
+/// plotly.js, the file that `./setup` took from the package `plotly`, as a script element.
 fn library() -> String {
-    let scripts = plotly::Plot::offline_js_sources();
-    let end = "</script>";
-    let first = scripts.find(end).map_or(scripts.as_str(), |at| &scripts[..at + end.len()]);
-    first.to_owned()
+    String::new()
 }
 
 fn contents(runs: &[Run]) -> String {
