@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use ndarray::array;
-//! use sinexp::array::{Array, DType};
+//! use hlograd::array::{Array, DType};
 //! let x = Array::from_ndarray(&array![[1.0f32, 2.0], [3.0, 4.0]]);
 //! assert_eq!((x.dtype(), x.dims()), (DType::F32, &[2, 2][..]));
 //! assert_eq!(x.cast(DType::BF16).to_f64_vec(), [1.0, 2.0, 3.0, 4.0]);

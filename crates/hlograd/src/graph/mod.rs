@@ -1,9 +1,9 @@
 //! The graph: tensors, operations, shapes, HLO text. Needs no XLA.
 //!
 //! ```
-//! use sinexp::array::DType;
-//! use sinexp::graph::{Imported, Program, Shape, Tensor, name_scope, scan};
-//! use sinexp::transform::grad;
+//! use hlograd::array::DType;
+//! use hlograd::graph::{Imported, Program, Shape, Tensor, name_scope, scan};
+//! use hlograd::transform::grad;
 //! // The sine three times, as a loop (lax.scan); printed as HLO text, and read back as a graph.
 //! let x = Tensor::parameter("x", Shape::new(DType::F32, &[8]));
 //! let (end, _) = name_scope("thrice", || scan(&[x.clone()], &[], Some(3), false, |h, _| (vec![h[0].sin()], vec![])));
@@ -12,7 +12,7 @@
 //! let again = Imported::from_hlo_text(&program.text)?;
 //! // It is a loop that counts still, so it has a reverse derivative.
 //! assert_eq!(grad(&again.outputs[0].1.sum_all(), &again.inputs)?[0].dims(), [8]);
-//! # Ok::<(), sinexp::error::Error>(())
+//! # Ok::<(), hlograd::error::Error>(())
 //! ```
 
 mod attributes;

@@ -30,11 +30,11 @@ impl Program {
     /// is not a parameter or is given twice.
     ///
     /// ```
-    /// use sinexp::{array::DType, graph::{Program, Shape, Tensor}};
+    /// use hlograd::{array::DType, graph::{Program, Shape, Tensor}};
     /// let x = Tensor::parameter("x", Shape::new(DType::F32, &[3]));
     /// let program = Program::new("double", &[x.clone()], &[("y", &x * 2.0)])?;
     /// assert!(program.text.starts_with("HloModule double"));
-    /// # Ok::<(), sinexp::error::Error>(())
+    /// # Ok::<(), hlograd::error::Error>(())
     /// ```
     #[track_caller]
     pub fn new(name: &str, inputs: &[Tensor], outputs: &[(&str, Tensor)]) -> Result<Program> {

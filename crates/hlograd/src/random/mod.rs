@@ -8,7 +8,7 @@
 //! normals to 4 units in the last place (XLA's logarithm is not the host's).
 //!
 //! ```
-//! use sinexp::random::Key;
+//! use hlograd::random::Key;
 //! // jax.random.key(0); jax.random.split; jax.random.uniform
 //! let keys = Key::new(0).split(2);
 //! assert_eq!(keys[0].words(), [1797259609, 2579123966]);

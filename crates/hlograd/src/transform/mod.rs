@@ -11,10 +11,10 @@
 //! | [`lower`] | | `lower.rs`: what HLO has no operation for |
 //!
 //! ```
-//! use sinexp::array::{Array, DType};
-//! use sinexp::graph::{Program, Shape, Tensor};
-//! use sinexp::runtime::Device;
-//! use sinexp::transform::{grad, hessian, jvp, vmap};
+//! use hlograd::array::{Array, DType};
+//! use hlograd::graph::{Program, Shape, Tensor};
+//! use hlograd::runtime::Device;
+//! use hlograd::transform::{grad, hessian, jvp, vmap};
 //! // f = sum x^4 / 12 has the Hessian diag(x^2); here its product with v, forward over reverse.
 //! let [x, v] = ["x", "v"].map(|name| Tensor::parameter(name, Shape::new(DType::F64, &[3])));
 //! let f = |x: &Tensor| (x.square().square() / 12.0).sum_all();
@@ -27,7 +27,7 @@
 //! let [x, v] = [[1.0, 2.0, 3.0], [1.0, 1.0, -1.0]].map(|values| Array::from_slice(&[3], &values));
 //! let found = Device::open("cpu")?.compile(&program)?.call(&[&x, &v])?;
 //! assert_eq!(found[0].to_vec::<f64>()?, [1.0, 4.0, -9.0]);
-//! # Ok::<(), sinexp::error::Error>(())
+//! # Ok::<(), hlograd::error::Error>(())
 //! ```
 
 mod control;

@@ -14,8 +14,8 @@ use crate::graph::Tensor;
 /// **Errors** are `f`'s own. **Panics** when batch sizes differ or nothing is batched.
 ///
 /// ```
-/// use sinexp::{array::DType, graph::{Shape, Tensor}, transform::{grad, vmap}};
-/// # fn main() -> sinexp::error::Result<()> {
+/// use hlograd::{array::DType, graph::{Shape, Tensor}, transform::{grad, vmap}};
+/// # fn main() -> hlograd::error::Result<()> {
 /// let x = Tensor::parameter("x", Shape::new(DType::F32, &[10, 3]));
 /// let per_example = vmap(&[x], &[Some(0)], |a| grad(&a[0].square().sum_all(), a))?;
 /// assert_eq!(per_example[0].dims(), [10, 3]);

@@ -218,7 +218,7 @@ impl Tensor {
 
     /// Reduction over all replicas of the program, element by element, as `lax.psum` and its kin. Every replica gets the
     /// result; a program compiled for one device is one replica, and this the identity there. Replicas are what
-    /// [`DeviceGroup`](crate::runtime::DeviceGroup) opens.
+    /// group of devices opens.
     ///
     /// Sums have derivatives, those of the replicas' outputs added up: the cotangents are summed over the replicas too
     /// (as in `jax.pmap`). Data parallel code calls this on the gradients, after

@@ -56,7 +56,7 @@ impl Imported {
     /// the platform's, complex numbers, shardings, sizes known only while running, constants left out as `{...}`.
     ///
     /// ```
-    /// use sinexp::{graph::Imported, transform::grad};
+    /// use hlograd::{graph::Imported, transform::grad};
     /// let text = "HloModule f
     ///     ENTRY main {
     ///       x.1 = f32[] parameter(0)
@@ -66,7 +66,7 @@ impl Imported {
     /// assert_eq!(f.inputs[0].name(), "x");
     /// let slope = grad(&f.outputs[0].1, &f.inputs)?;
     /// assert_eq!(slope[0].dims(), &[] as &[usize]);
-    /// # Ok::<(), sinexp::error::Error>(())
+    /// # Ok::<(), hlograd::error::Error>(())
     /// ```
     pub fn from_hlo_text(text: &str) -> Result<Imported> {
         let module = parse::module(text)?;
