@@ -57,7 +57,13 @@ pub mod report;
 pub mod runtime;
 pub mod train;
 
-pub use hlograd::{array, graph, random, transform};
+pub use hlograd::{array, random, transform};
+
+/// Tensors, operations, programs, and HLO text read back into them: the crate [`hlograd`]'s `graph` and `import`.
+pub mod graph {
+    pub use hlograd::graph::*;
+    pub use hlograd::import::Imported;
+}
 
 /// The README's example is a test.
 #[cfg(doctest)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use hlograd::error::Result;
 use sinexp::array::{Array, DType};
-use sinexp::error::Result;
 use sinexp::graph::*;
 use sinexp::transform::{grad, hessian, jacobian, jvp, vmap};
 

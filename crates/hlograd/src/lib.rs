@@ -4,5 +4,6 @@
 pub mod array;
 pub mod error;
 pub mod graph;
+pub mod import;
 pub mod random;
 pub mod transform;

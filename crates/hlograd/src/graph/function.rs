@@ -45,7 +45,7 @@ impl Function {
         let placeholders: Vec<Tensor> =
             captured.iter().enumerate().map(|(i, t)| t.placeholder(&format!("captured{i}"))).collect();
         let pairs: Vec<(Tensor, Tensor)> = captured.iter().cloned().zip(placeholders.iter().cloned()).collect();
-        let outputs = crate::transform::substitute(&outputs, &pairs);
+        let outputs = super::rewrite::substitute(&outputs, &pairs);
         (Function { inputs: placeholders.into_iter().chain(inputs).collect(), outputs }, captured)
     }
 
@@ -54,7 +54,7 @@ impl Function {
     pub fn inline(&self, arguments: &[Tensor]) -> Vec<Tensor> {
         assert_eq!(self.inputs.len(), arguments.len(), "a function of {} inputs", self.inputs.len());
         let pairs: Vec<_> = self.inputs.iter().cloned().zip(arguments.iter().cloned()).collect();
-        crate::transform::substitute(&self.outputs, &pairs)
+        super::rewrite::substitute(&self.outputs, &pairs)
     }
 
     /// Shapes of the inputs.

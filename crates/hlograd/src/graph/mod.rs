@@ -2,7 +2,8 @@
 //!
 //! ```
 //! use hlograd::array::DType;
-//! use hlograd::graph::{Imported, Program, Shape, Tensor, name_scope, scan};
+//! use hlograd::graph::{Program, Shape, Tensor, name_scope, scan};
+//! use hlograd::import::Imported;
 //! use hlograd::transform::grad;
 //! // The sine three times, as a loop (lax.scan); printed as HLO text, and read back as a graph.
 //! let x = Tensor::parameter("x", Shape::new(DType::F32, &[8]));
@@ -20,18 +21,21 @@ mod build;
 mod function;
 mod hlo_literal;
 mod hlo_text;
-mod import;
 mod infer;
+mod lower;
 mod op;
 mod program;
+mod rewrite;
 mod shape;
 mod tensor;
 
 pub use build::*;
 pub use function::Function;
-pub use import::Imported;
+pub use lower::lower;
 pub use op::*;
 pub use program::Program;
+pub use rewrite::substitute;
+pub(crate) use rewrite::{Env, propagate, rewrite, with_values};
 pub use shape::Shape;
 pub(crate) use tensor::in_scope;
 pub use tensor::{Node, Tensor, name_scope, topological};

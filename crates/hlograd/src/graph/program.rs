@@ -69,7 +69,7 @@ impl Program {
             let label = node.results()[0].label();
             return Err(Error::Call { program: name.into(), reason: format!("uses {label}, which is not an input") });
         }
-        let lowered = crate::transform::lower(&results);
+        let lowered = super::lower::lower(&results);
         Ok(Program {
             name: name.to_string(),
             inputs: signature,

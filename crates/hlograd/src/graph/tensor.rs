@@ -109,7 +109,7 @@ impl Tensor {
 
     /// [`Tensor::apply`] for operands that come from a file: **errors** with what does not fit.
     #[track_caller]
-    pub(super) fn try_apply(op: Op, operands: Vec<Tensor>) -> Result<Vec<Tensor>, String> {
+    pub(crate) fn try_apply(op: Op, operands: Vec<Tensor>) -> Result<Vec<Tensor>, String> {
         let shapes = infer(&op, &operands)?;
         Ok(Tensor::made(op, operands, shapes))
     }

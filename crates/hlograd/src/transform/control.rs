@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use super::grad::vjp as vjp_of;
 use super::jvp::{dense, jvp_sparse};
-use super::substitute;
 use crate::error::{Error, Result};
 use crate::graph::*;
 

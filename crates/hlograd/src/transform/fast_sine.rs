@@ -14,9 +14,8 @@
 
 use std::collections::HashMap;
 
-use super::rewrite;
 use crate::array::DType;
-use crate::graph::{Op, Tensor, Unary};
+use crate::graph::{Op, Tensor, Unary, rewrite};
 
 /// What the approximation needs for one element type. Polynomials have the highest power first; they are Chebyshev fits
 /// on |r| <= pi/4.

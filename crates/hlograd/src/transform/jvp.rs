@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::control;
 use super::derivative::{self, Factor};
-use super::{Env, control, propagate, with_values};
 use crate::error::{Error, Result};
 use crate::graph::*;
 

@@ -2,9 +2,9 @@
 
 use std::convert::Infallible;
 
-use super::{Env, propagate, vmap_rules::vmap_rule};
+use super::vmap_rules::vmap_rule;
 use crate::error::Result;
-use crate::graph::Tensor;
+use crate::graph::{Env, Tensor, propagate};
 
 /// `jax.vmap`: `f` is traced once on examples and rewritten to work on the whole batch.
 ///

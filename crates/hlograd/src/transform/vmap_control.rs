@@ -11,14 +11,14 @@ pub(super) fn vmap(node: &Arc<Node>, b: &[Option<Tensor>], size: usize) -> Vec<O
         Op::Call { function, kind } => {
             let is: Vec<bool> = b.iter().map(Option::is_some).collect();
             let (f, some) = batched_function(function, &is, size, &vec![false; function.outputs.len()]);
-            let results = Tensor::apply(Op::Call { function: f, kind: *kind }, super::with_values(node, b));
+            let results = Tensor::apply(Op::Call { function: f, kind: *kind }, with_values(node, b));
             all_batched(results, &some, size)
         }
         Op::Conditional { branches } => conditional(node, branches, b, size),
         Op::Scan { body, consts, carry, length, reverse } => {
             let is: Vec<bool> = b.iter().map(Option::is_some).collect();
             let (body, carried, some) = fixed_point(body, &is, *consts, *carry, size);
-            let mut operands = super::with_values(node, b);
+            let mut operands = with_values(node, b);
             for i in 0..*carry {
                 if carried[i] && !is[consts + i] {
                     operands[consts + i] = repeat(&operands[consts + i], size);
@@ -99,7 +99,7 @@ fn fixed_point(
 }
 
 fn conditional(node: &Arc<Node>, branches: &[Function], b: &[Option<Tensor>], size: usize) -> Vec<Option<Tensor>> {
-    let x = super::with_values(node, b);
+    let x = with_values(node, b);
     let is: Vec<bool> = b[1..].iter().map(Option::is_some).collect();
     if let Some(index) = &b[0] {
         // Examples take different branches: all are computed, and one is chosen per example.
@@ -156,7 +156,7 @@ fn while_(
             .collect();
         batched_cond.outputs = vec![batched_cond.outputs[0].any(&[0])];
     }
-    let mut operands = super::with_values(node, b);
+    let mut operands = with_values(node, b);
     for i in consts..operands.len() {
         if is[i] && b[i].is_none() {
             operands[i] = repeat(&operands[i], size);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::vmap::repeat;
-use super::{vmap_control, with_values};
+use super::vmap_control;
 use crate::graph::*;
 
 /// Every dimension number one higher.

@@ -217,7 +217,7 @@ impl Tensor {
     }
 
     /// Reduction over all replicas of the program, element by element, as `lax.psum` and its kin. Every replica gets the
-    /// result; a program compiled for one device is one replica, and this the identity there. Replicas are what
+    /// result; a program compiled for one device is one replica, and this the identity there. Replicas are what a
     /// group of devices opens.
     ///
     /// Sums have derivatives, those of the replicas' outputs added up: the cotangents are summed over the replicas too

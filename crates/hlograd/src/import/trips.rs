@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::super::op::*;
-use super::super::tensor::{Node, Tensor, topological};
 use crate::array::DType;
+use crate::graph::*;
+use crate::graph::{Node, Tensor, topological};
 
 /// Scalars by identity.
 pub(super) type Known = HashMap<(u64, usize), i64>;

@@ -1,10 +1,10 @@
 //! Sorts, by what their comparator says.
 
-use super::super::op::Op;
-use super::super::tensor::Tensor;
 use super::build::{Builder, Fault, apply};
 use super::parse::Instruction;
 use super::regions::comparator;
+use crate::graph::Op;
+use crate::graph::Tensor;
 
 impl Builder<'_, '_> {
     pub(super) fn sort(&mut self, ins: &Instruction, x: &[Tensor]) -> Result<Vec<Tensor>, Fault> {

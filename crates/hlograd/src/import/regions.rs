@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 
-use super::super::op::{Binary, Extremum, Op};
-use super::super::tensor::Tensor;
 use super::literal;
 use super::parse::{Instruction, Module, Type};
+use crate::graph::Tensor;
+use crate::graph::{Binary, Extremum, Op};
 
 /// The elementwise operation that a function of two scalars is.
 pub(super) fn combiner(inputs: &[Tensor], outputs: &[Tensor]) -> Option<Binary> {

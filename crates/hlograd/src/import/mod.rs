@@ -1,4 +1,4 @@
-//! The reader: HLO text as JAX, XLA and [`Program`](super::Program) write it, to a graph that transforms work on.
+//! The reader: HLO text as JAX, XLA and [`Program`] write it, to a graph that transforms work on.
 //!
 //! [`Imported::from_hlo_text`] takes a text apart in two steps. `lex`, `parse` and `literal` know how HLO is written;
 //! `build` and the files it leans on know what each operation means, check every shape before it is used, and compare
@@ -6,7 +6,7 @@
 //! the instruction and the line.
 //!
 //! What is not kept as written: calls and fusions are put in place; tuples are taken apart; loops that count are
-//! [`scan`](super::scan)s again (`loops.rs`), so that they have a reverse derivative; convolutions become dot products
+//! [`scan`](crate::graph::scan)s again (`loops.rs`), so that they have a reverse derivative; convolutions become dot products
 //! (`convolution.rs`); products and other reductions the graph has no operation for become trees (`reduce.rs`).
 
 mod attributes;
@@ -26,10 +26,10 @@ mod trips;
 
 use std::collections::HashSet;
 
-use super::program::Program;
-use super::shape::Shape;
-use super::tensor::Tensor;
 use crate::error::Result;
+use crate::graph::Program;
+use crate::graph::Shape;
+use crate::graph::Tensor;
 use build::{Builder, Value, op_name, shapes};
 use lex::{Lexer, Token};
 use parse::{Module, Type, wrong};
@@ -56,7 +56,7 @@ impl Imported {
     /// the platform's, complex numbers, shardings, sizes known only while running, constants left out as `{...}`.
     ///
     /// ```
-    /// use hlograd::{graph::Imported, transform::grad};
+    /// use hlograd::{import::Imported, transform::grad};
     /// let text = "HloModule f
     ///     ENTRY main {
     ///       x.1 = f32[] parameter(0)

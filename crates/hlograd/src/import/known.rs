@@ -1,8 +1,8 @@
 //! Which operations can be read at all, and what to do about the others.
 
-use super::super::op::Unary;
 use super::ops::BINARY;
 use super::parse::Instruction;
+use crate::graph::Unary;
 
 /// Operations with an arm of their own, besides those of [`Unary`] and `Binary`.
 const KNOWN: [&str; 39] = [

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::super::shape::Shape;
 use super::lex::{Lexer, Token, short};
 use crate::array::DType;
 use crate::error::{Error, Result};
+use crate::graph::Shape;
 
 /// No array of a program is larger; a damaged size must not overflow a product.
 pub(super) const MAX_BYTES: u128 = 1 << 40;

@@ -4,15 +4,15 @@
 //! pair by pair in order, which a reduction's associativity allows: products, `logaddexp`, pairs of values. Such a tree
 //! takes log2(n) applications and has every derivative.
 
-use super::super::build::concatenate;
-use super::super::function::Function;
-use super::super::op::*;
-use super::super::tensor::Tensor;
 use super::build::{Builder, Fault, apply1};
 use super::ops::{binary, count, is_neutral, padded_size};
 use super::parse::Instruction;
 use super::regions::{combiner, extremum};
 use crate::array::DType;
+use crate::graph::Function;
+use crate::graph::Tensor;
+use crate::graph::concatenate;
+use crate::graph::*;
 use crate::transform::vmap;
 
 type Tensors = Result<Vec<Tensor>, Fault>;

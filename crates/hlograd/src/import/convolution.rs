@@ -3,14 +3,14 @@
 //! The windows are laid out in full, which takes as many times the operand's memory as the kernel has places. In return
 //! every derivative is that of slices and a dot product.
 
-use super::super::build::stack;
-use super::super::op::{DotDims, Op, Padding, Window};
-use super::super::shape::Shape;
-use super::super::tensor::Tensor;
 use super::build::apply1;
 use super::ops::{count, padded_size};
 use super::parse::{Instruction, MAX_BYTES};
 use crate::array::Array;
+use crate::graph::Shape;
+use crate::graph::Tensor;
+use crate::graph::stack;
+use crate::graph::{DotDims, Op, Padding, Window};
 
 /// Kernels longer than this take their windows by a gather instead of one slice for each place.
 const MAX_SLICES: usize = 64;

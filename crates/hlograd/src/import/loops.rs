@@ -8,15 +8,15 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::super::function::Function;
-use super::super::op::Op;
-use super::super::shape::Shape;
-use super::super::tensor::{Node, Tensor, topological};
 use super::build::{Builder, Fault, Value, apply};
 use super::parse::Instruction;
 use super::trips::{Formula, Known, in_range};
 use crate::array::{Array, DType};
-use crate::transform::substitute;
+use crate::graph::Function;
+use crate::graph::Op;
+use crate::graph::Shape;
+use crate::graph::substitute;
+use crate::graph::{Node, Tensor, topological};
 
 /// What becomes of a state tensor of a counted loop.
 enum Role {
@@ -80,9 +80,9 @@ impl Builder<'_, '_> {
             let own = body.inputs[i].key();
             let by = |t: &Tensor| Formula::new(t, &fixed)?.value(&fixed);
             let step = match op {
-                super::super::op::Binary::Add if a.key() == own => by(b),
-                super::super::op::Binary::Add if b.key() == own => by(a),
-                super::super::op::Binary::Sub if a.key() == own => by(b).and_then(i64::checked_neg),
+                crate::graph::Binary::Add if a.key() == own => by(b),
+                crate::graph::Binary::Add if b.key() == own => by(a),
+                crate::graph::Binary::Sub if a.key() == own => by(b).and_then(i64::checked_neg),
                 _ => None,
             };
             if let (Some(step), Some(start), 0) = (step, value(t), t.rank()) {

@@ -2,9 +2,9 @@
 
 use half::{bf16, f16};
 
-use super::super::shape::Shape;
 use super::lex::{Lexer, Token, short};
 use crate::array::{Array, DType, Element};
+use crate::graph::Shape;
 
 /// The array of this shape that the text writes.
 pub(super) fn constant(text: &str, line: usize, shape: &Shape) -> Result<Array, String> {

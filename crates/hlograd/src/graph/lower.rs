@@ -1,15 +1,18 @@
 //! Lowering: what HLO has no operation for becomes operations it has. The last transform before printing.
 //!
 //! * `scan` becomes `while` with a counter, reading and writing one slice per step;
-//! * scans over the same operands with the same body inputs become one (see [`super::control`]);
+//! * scans over the same operands with the same body inputs become one (as reverse mode makes them);
 //! * `split` becomes slices;
 //! * calls are put in place; `stop_gradient` disappears.
 
 use std::collections::HashMap;
 
-use super::{Env, map_functions, resolve};
+use super::build::while_loop;
+use super::function::Function;
+use super::op::Op;
+use super::rewrite::{Env, map_functions, resolve};
+use super::tensor::{Node, Tensor, in_scope, topological};
 use crate::array::DType;
-use crate::graph::*;
 
 /// The same values in operations that HLO text can say.
 pub fn lower(outputs: &[Tensor]) -> Vec<Tensor> {

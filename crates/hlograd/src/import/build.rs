@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::function::Function;
-use super::super::op::Op;
-use super::super::shape::Shape;
-use super::super::tensor::{Tensor, in_scope};
 use super::lex::short;
 use super::parse::{Instruction, Module, Type, wrong};
 use super::unescaped;
 use crate::error::{Error, Result};
+use crate::graph::Function;
+use crate::graph::Op;
+use crate::graph::Shape;
+use crate::graph::{Tensor, in_scope};
 
 /// Loops, branches and calls inside one another.
 const MAX_DEPTH: usize = 40;

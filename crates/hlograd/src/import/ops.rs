@@ -1,13 +1,13 @@
 //! Operations without computations inside: elementwise, structure, dot products, gathers.
 
-use super::super::op::*;
-use super::super::shape::Shape;
-use super::super::tensor::Tensor;
 use super::build::{apply, apply1};
 use super::known::known;
 use super::parse::{Instruction, Type};
 use super::{convolution, index};
 use crate::array::{Array, DType};
+use crate::graph::Shape;
+use crate::graph::Tensor;
+use crate::graph::*;
 
 pub(super) type Tensors = Result<Vec<Tensor>, String>;
 

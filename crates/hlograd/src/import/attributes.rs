@@ -1,8 +1,8 @@
 //! Attributes of instructions as values: lists of dimensions, paddings, slices, windows.
 
-use super::super::op::{Padding, Precision, Window};
 use super::lex::{Lexer, Token, short};
 use super::parse::Instruction;
+use crate::graph::{Padding, Precision, Window};
 
 /// Attributes that do not change what is computed.
 const SILENT: [&str; 8] = [

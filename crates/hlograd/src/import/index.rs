@@ -1,15 +1,15 @@
 //! Reading and writing at computed places: gather, scatter, dynamic slices.
 
-use super::super::function::Function;
-use super::super::op::*;
-use super::super::shape::Shape;
-use super::super::tensor::Tensor;
 use super::build::{Builder, Fault, apply, apply1};
 use super::ops::{Tensors, count};
 use super::parse::Instruction;
 use super::reduce::elementwise;
 use super::regions::combiner;
 use crate::array::DType;
+use crate::graph::Function;
+use crate::graph::Shape;
+use crate::graph::Tensor;
+use crate::graph::*;
 
 const HINTS: [&str; 2] = ["indices_are_sorted", "unique_indices"];
 
