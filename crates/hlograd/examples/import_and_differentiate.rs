@@ -1,6 +1,6 @@
 //! A function of JAX's, read as HLO text, and the program of its derivative: no XLA and no Python.
 //!
-//! `cargo run -p hlograd --example import_and_differentiate`
+//! `cargo run --example import_and_differentiate`
 
 use hlograd::graph::{Program, Tensor};
 use hlograd::import::Imported;

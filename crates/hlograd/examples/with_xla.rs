@@ -1,6 +1,6 @@
 //! A loss, its gradient, and the crate `xla` to run both: nothing else is needed.
 //!
-//! `cargo run -p hlograd --example with_xla`
+//! `cargo run --example with_xla`
 
 use hlograd::array::DType;
 use hlograd::graph::{Program, Shape, Tensor};
