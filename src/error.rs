@@ -69,9 +69,9 @@ pub enum Error {
         /// Which argument, what it is, what it should be.
         reason: String,
     },
-    /// A derivative that does not exist: the loss does not reach the parameter, or an operation has no reverse rule.
-    #[error("{0}")]
-    Differentiate(String),
+    /// A graph's own: HLO text that is none, a derivative that does not exist, an array of another type.
+    #[error(transparent)]
+    Graph(#[from] hlograd::error::Error),
     /// The person asked the program to stop, and it did: what was kept and how to go on.
     #[error("{0}")]
     Interrupted(String),
@@ -103,6 +103,9 @@ impl Error {
 
     /// Whether the person running the program can mend it (exit code 2) rather than the program having failed (1).
     pub fn is_user_mistake(&self) -> bool {
-        !matches!(self, Error::Xla(_) | Error::Differentiate(_))
+        match self {
+            Error::Graph(error) => error.is_user_mistake(),
+            other => !matches!(other, Error::Xla(_)),
+        }
     }
 }

@@ -43,7 +43,6 @@
 #![deny(unsafe_code)]
 
 pub mod analysis;
-pub mod array;
 pub mod catalog;
 pub mod cli;
 pub mod convert;
@@ -51,15 +50,20 @@ pub mod data;
 pub mod error;
 pub mod experiment;
 pub mod files;
-pub mod graph;
 pub mod interop;
 pub mod nn;
 pub mod optim;
-pub mod random;
 pub mod report;
 pub mod runtime;
 pub mod train;
-pub mod transform;
+
+pub use hlograd::{array, random, transform};
+
+/// Tensors, operations, programs, and HLO text read back into them: the crate [`hlograd`]'s `graph` and `import`.
+pub mod graph {
+    pub use hlograd::graph::*;
+    pub use hlograd::import::Imported;
+}
 
 /// The README's example is a test.
 #[cfg(doctest)]

@@ -17,7 +17,7 @@ fn pair() -> Program {
     Program::new("pair", &[x.clone(), y.clone()], &[("sum", &x + &y), ("product", &x * &y)]).expect("a program")
 }
 
-fn error<T: std::fmt::Debug>(result: sinexp::error::Result<T>) -> String {
+fn error<T: std::fmt::Debug>(result: Result<T, impl std::fmt::Display>) -> String {
     result.expect_err("refused").to_string()
 }
 

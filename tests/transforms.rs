@@ -7,8 +7,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Once;
 
 use common::evaluate;
+use hlograd::error::Result;
 use sinexp::array::{Array, DType};
-use sinexp::error::Result;
 use sinexp::graph::*;
 use sinexp::transform::{grad, jvp, vjp};
 
@@ -16,7 +16,7 @@ fn input(name: &str, dims: &[usize]) -> Tensor {
     Tensor::parameter(name, Shape::new(DType::F64, dims))
 }
 
-fn error<T>(result: Result<T>) -> String {
+fn error<T>(result: Result<T, impl std::fmt::Display>) -> String {
     match result {
         Ok(_) => panic!("not refused"),
         Err(e) => e.to_string(),

@@ -250,7 +250,7 @@ impl Mapping<'_> {
         from: &Tensor,
         count: usize,
         length: usize,
-        along: impl Fn(Tensor) -> Result<Tensor>,
+        along: impl Fn(Tensor) -> hlograd::error::Result<Tensor>,
     ) -> Result<Graph> {
         let samples = if self.batched { from.dims()[0] } else { 1 };
         let at_once = (NUMBERS / (samples * length.max(count))).clamp(1, DIRECTIONS).min(count);

@@ -56,7 +56,7 @@ impl<'a> Blocks<'a> {
             }
         };
         let mut values = program.call(&arguments.iter().collect::<Vec<_>>())?;
-        values.swap_remove(0).to_vec()
+        Ok(values.swap_remove(0).to_vec()?)
     }
 }
 
@@ -66,7 +66,7 @@ fn program(sel: &Sel, dims: &[usize]) -> Result<Program> {
     let parameters: Vec<Tensor> =
         leaves.iter().map(|leaf| Tensor::parameter(&leaf.name, Shape::new(DType::F32, &leaf.dims))).collect();
     let named = leaves.into_iter().map(|leaf| leaf.name).zip(parameters.iter().cloned()).collect();
-    Program::new("effective", &parameters, &[("w_eff", sel.effective(dims, &named))])
+    Ok(Program::new("effective", &parameters, &[("w_eff", sel.effective(dims, &named))])?)
 }
 
 /// The part of a leaf that `rows` of its layer need: those rows, where it has the layer's rows, else the whole.
@@ -77,5 +77,5 @@ pub(super) fn part_of(leaf: &Array, part: &[usize], rows: &Range<usize>) -> Resu
     let wrong = || Error::numeric("leaf", format!("has shape {:?}, expected {part:?} of rows {rows:?}", leaf.dims()));
     let each = leaf.dtype().size() * leaf.dims()[1..].iter().product::<usize>();
     let bytes = leaf.bytes().get(rows.start * each..rows.end * each).ok_or_else(wrong)?;
-    Array::from_bytes(leaf.dtype(), part, bytes.to_vec())
+    Ok(Array::from_bytes(leaf.dtype(), part, bytes.to_vec())?)
 }

@@ -152,9 +152,8 @@ impl LanguageModel {
             }
         }
         let axes = vec![Some(0); tensors.len()];
-        let one = |blocks: &[Tensor]| -> Result<Vec<Tensor>> {
-            Ok(vec![f(&w.dims, &names.iter().cloned().zip(blocks.iter().cloned()).collect())])
-        };
+        let one =
+            |blocks: &[Tensor]| Ok(vec![f(&w.dims, &names.iter().cloned().zip(blocks.iter().cloned()).collect())]);
         match vmap(&tensors, &axes, one) {
             Ok(mut mapped) => mapped.swap_remove(0),
             Err(error) => panic!("{}: {error}", w.name),
@@ -256,7 +255,7 @@ impl LanguageModel {
             }
             bytes.extend_from_slice(block.bytes());
         }
-        Array::from_bytes(dtype.unwrap_or(DType::F32), dims, bytes)
+        Ok(Array::from_bytes(dtype.unwrap_or(DType::F32), dims, bytes)?)
     }
 }
 

@@ -183,7 +183,7 @@ fn transposed(matrix: &Array) -> Result<Array> {
             bytes.extend_from_slice(&matrix.bytes()[at..at + size]);
         }
     }
-    Array::from_bytes(matrix.dtype(), &[columns, rows], bytes)
+    Ok(Array::from_bytes(matrix.dtype(), &[columns, rows], bytes)?)
 }
 
 fn check(name: &str, tensor: &Array, dtype: &mut Option<DType>) -> Result<()> {

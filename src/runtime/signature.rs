@@ -39,7 +39,7 @@ impl Tag {
         if !bytes.is_empty() {
             literal.copy_untyped_to(&mut bytes).map_err(xla_error)?;
         }
-        Array::from_bytes(self.shape.dtype, &self.shape.dims, bytes)
+        Ok(Array::from_bytes(self.shape.dtype, &self.shape.dims, bytes)?)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::graph::{Program, Shape, Tensor, scan};
 use crate::nn::siren::{Params, Siren};
 use crate::optim::{Adam, AdamState};
 use crate::transform::{fast_sine, grad, vmap};
+use hlograd::error::Result as Traced;
 
 /// Choices of a step program.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +69,7 @@ pub fn training_step(
     history: usize,
     options: &StepOptions,
 ) -> Result<Program> {
-    let one = |a: &Arguments| -> Result<Vec<Tensor>> {
+    let one = |a: &Arguments| -> Traced<Vec<Tensor>> {
         let [matrix_rate, eps, losses] = [&a.hyper[0], &a.hyper[1], &a.hyper[2]];
         let rates = Rates { all: &a.learning_rate, matrices: matrix_rate, eps: Some(eps) };
         let (state, loss) = update(siren, options, a, &rates)?;
@@ -193,7 +194,7 @@ struct Rates<'a> {
 }
 
 /// The new weights, moments and step number, and the loss before the update.
-fn update(siren: &Siren, options: &StepOptions, a: &Arguments, rates: &Rates) -> Result<(Vec<Tensor>, Tensor)> {
+fn update(siren: &Siren, options: &StepOptions, a: &Arguments, rates: &Rates) -> Traced<(Vec<Tensor>, Tensor)> {
     let names: Vec<String> = siren.parameters().into_iter().map(|(name, _)| name).collect();
     let (loss, gradients) = loss_and_gradients(siren, options, a, &names)?;
     let step = &a.t + 1.0;
@@ -218,7 +219,7 @@ fn loss_and_gradients(
     options: &StepOptions,
     a: &Arguments,
     names: &[String],
-) -> Result<(Tensor, Vec<Tensor>)> {
+) -> Traced<(Tensor, Vec<Tensor>)> {
     let (samples, count) = (a.x.dims()[0], a.y.size() as f64);
     let params = |weights: &[Tensor]| -> Params {
         let constants = a.constants.iter().zip(constant_names(siren, options));
@@ -231,7 +232,7 @@ fn loss_and_gradients(
         let gradients = grad(&loss, &a.weights)?;
         return Ok((loss, gradients));
     };
-    let of_block = |x: &Tensor, y: &Tensor| -> Result<Vec<Tensor>> {
+    let of_block = |x: &Tensor, y: &Tensor| -> Traced<Vec<Tensor>> {
         let loss = squares(&a.weights, x, y).sum_all() / count;
         Ok([vec![loss.clone()], grad(&loss, &a.weights)?].concat())
     };
@@ -278,5 +279,5 @@ fn donated(
     let names: Vec<&str> = state.iter().map(Tensor::name).chain(further.iter().copied()).collect();
     let outputs: Vec<(&str, Tensor)> = names.into_iter().zip(results).collect();
     let aliases: Vec<(usize, usize)> = (0..state.len()).map(|i| (i, i)).collect();
-    Program::with_donation(name, &[state.clone(), fixed].concat(), &outputs, &aliases)
+    Ok(Program::with_donation(name, &[state.clone(), fixed].concat(), &outputs, &aliases)?)
 }

@@ -155,7 +155,7 @@ impl Trainer {
         let Some(runs) = self.runs else { return Ok(values[0].clone()) };
         let dims = [&[runs], values[0].dims()].concat();
         let bytes = values.iter().flat_map(|v| v.bytes().iter().copied()).collect::<Vec<u8>>();
-        Array::from_bytes(DType::F32, &dims, bytes)
+        Ok(Array::from_bytes(DType::F32, &dims, bytes)?)
     }
 }
 

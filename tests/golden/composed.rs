@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use sinexp::array::{Array, DType};
-use sinexp::error::Result;
 use sinexp::graph::*;
 use sinexp::transform::{grad, hessian, jacobian, jvp, vmap};
 
@@ -32,7 +31,7 @@ impl Inputs {
         self.tensors[name].clone()
     }
 
-    fn check(&self, case: &str, results: Result<Vec<Tensor>>) {
+    fn check(&self, case: &str, results: hlograd::error::Result<Vec<Tensor>>) {
         let results = results.unwrap_or_else(|e| panic!("{case}: {e}"));
         let tensors: Vec<Tensor> = self.tensors.values().cloned().collect();
         let values: Vec<Array> = self.tensors.keys().map(|n| self.file[&format!("in.{n}")].clone()).collect();
@@ -178,7 +177,7 @@ fn choices() {
     let slope = |at: [f64; 4], f: &dyn Fn(&Tensor) -> Tensor| {
         let x = vector(at);
         // Each entry's own derivative: the gradient of the sum of an elementwise function.
-        Ok::<_, sinexp::error::Error>(grad(&f(&x).sum_all(), &[x])?.swap_remove(0))
+        Ok::<_, hlograd::error::Error>(grad(&f(&x).sum_all(), &[x])?.swap_remove(0))
     };
     let at = [-1.0, -0.0, 0.0, 2.0];
     let run = || {

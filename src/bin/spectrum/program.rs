@@ -227,7 +227,8 @@ fn points(name: &str, shape: &Shape, x: &Array) -> Result<Vec<Array>> {
                 return Err(Error::tensor(name, format!("{} in point {place}; arguments must be finite", values[at])));
             }
             let size = x.bytes().len() / count;
-            (0..*count).map(|i| Array::from_bytes(x.dtype(), rest, &x.bytes()[i * size..(i + 1) * size])).collect()
+            let part = |i: usize| Array::from_bytes(x.dtype(), rest, &x.bytes()[i * size..(i + 1) * size]);
+            Ok((0..*count).map(part).collect::<Result<_, _>>()?)
         }
         _ => fail(""),
     }

@@ -24,7 +24,7 @@ pub fn forward_program(model: &LanguageModel, settings: &StepSettings) -> Result
     let weights = parameter_inputs(&names, "");
     let tokens = token_input(settings);
     let loss = mean_loss(model, settings, &named(&names, &weights), &tokens)?;
-    Program::new("forward", &[weights, vec![tokens]].concat(), &[("loss", loss)])
+    Ok(Program::new("forward", &[weights, vec![tokens]].concat(), &[("loss", loss)])?)
 }
 
 /// Forward and backward: arguments as [`forward_program`]; results: `loss`, then the gradient `g.NAME` by each parameter.
@@ -36,7 +36,7 @@ pub fn gradients_program(model: &LanguageModel, settings: &StepSettings) -> Resu
     let labels: Vec<String> = names.iter().map(|(name, _)| format!("g.{name}")).collect();
     let outputs: Vec<(&str, Tensor)> =
         std::iter::once(("loss", loss)).chain(labels.iter().map(String::as_str).zip(gradients)).collect();
-    Program::new("forward_backward", &[weights, vec![tokens]].concat(), &outputs)
+    Ok(Program::new("forward_backward", &[weights, vec![tokens]].concat(), &outputs)?)
 }
 
 /// The optimizer: clipping and AdamW, with the state donated as in the step.
@@ -55,5 +55,5 @@ pub fn update_program(model: &LanguageModel, settings: &StepSettings) -> Result<
     let aliases: Vec<(usize, usize)> = (0..outputs.len()).map(|i| (i, i)).collect();
     outputs.push(("grad_norm", updated.grad_norm));
     let arguments = [donated.clone(), vec![loss], gradients].concat();
-    Program::with_donation("optimizer", &arguments, &outputs, &aliases)
+    Ok(Program::with_donation("optimizer", &arguments, &outputs, &aliases)?)
 }

@@ -213,7 +213,7 @@ impl LanguageRun<'_> {
         let rows = self.data.batch(key, step as u64, s.replicas * s.accumulation * s.batch, s.sequence)?;
         let dims = [s.accumulation, s.batch, s.sequence + 1];
         let parts = rows.bytes().chunks(rows.bytes().len() / s.replicas);
-        parts.map(|part| Array::from_bytes(DType::I32, &dims, part.to_vec())).collect()
+        parts.map(|part| Ok(Array::from_bytes(DType::I32, &dims, part.to_vec())?)).collect()
     }
 
     /// Takes one step.

@@ -90,7 +90,7 @@ pub fn step_program(model: &LanguageModel, settings: &StepSettings) -> Result<Pr
     let mut outputs: Vec<(&str, Tensor)> = arguments.iter().map(Tensor::name).zip(updated.state).collect();
     let aliases: Vec<(usize, usize)> = (0..outputs.len()).map(|i| (i, i)).collect();
     outputs.extend([("loss", updated.loss), ("grad_norm", updated.grad_norm)]);
-    Program::with_donation("language_step", &[arguments.clone(), vec![tokens]].concat(), &outputs, &aliases)
+    Ok(Program::with_donation("language_step", &[arguments.clone(), vec![tokens]].concat(), &outputs, &aliases)?)
 }
 
 /// What a step changes.
@@ -233,7 +233,7 @@ pub fn loss_program(transformer: &Transformer, batch: usize, sequence: usize, bf
     let weights = parameter_inputs(&names, "");
     let tokens = Tensor::parameter("tokens", Shape::new(DType::I32, &[batch, sequence + 1]));
     let loss = transformer.loss(&named(&names, &weights), &tokens, activation_type(bf16));
-    Program::new("loss", &[weights, vec![tokens]].concat(), &[("loss", loss)])
+    Ok(Program::new("loss", &[weights, vec![tokens]].concat(), &[("loss", loss)])?)
 }
 
 /// The effective weights, by name in alphabetical order, from the parameters in the order of
@@ -243,7 +243,7 @@ pub fn effective_program(model: &LanguageModel) -> Result<Program> {
     let weights = parameter_inputs(&names, "");
     let effective = model.effective(&named(&names, &weights));
     let outputs: Vec<(&str, Tensor)> = effective.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
-    Program::new("effective_weights", &weights, &outputs)
+    Ok(Program::new("effective_weights", &weights, &outputs)?)
 }
 
 /// What the parameterisation tracks ([`LanguageModel::tracked`]), from the parameters; None when it tracks nothing.
@@ -255,7 +255,7 @@ pub fn tracked_program(model: &LanguageModel) -> Result<Option<Program>> {
         return Ok(None);
     }
     let outputs: Vec<(&str, Tensor)> = tracked.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
-    Program::new("tracked", &weights, &outputs).map(Some)
+    Ok(Some(Program::new("tracked", &weights, &outputs)?))
 }
 
 /// Names and dimensions of the effective weights, stacked, in alphabetical order.
