@@ -1,14 +1,15 @@
-//! The curves of a figure as numbers, beside its picture: what the report's interactive charts are made of.
+//! Writing figures: pictures, and beside them their curves as numbers, which the report's interactive charts are made of.
 
 use std::path::{Path, PathBuf};
 
 use polars::prelude::Column;
 
-use super::axis::Scale;
-use super::figure::{Figure, Mark};
 use super::style::{Color, Dash};
 use super::table::{Table, TableFormat};
 use crate::error::Result;
+use crate::files::write_bytes;
+use panelplot::Scale;
+use panelplot::{Figure, Mark};
 
 /// What follows the figure's name in the name of the file.
 pub const CURVES: &str = ".curves.parquet";
@@ -28,14 +29,61 @@ struct Rows {
     point: [Vec<f64>; 2],
 }
 
-impl Figure {
+/// Files of a figure: pictures, each complete or absent, and its curves as numbers.
+pub trait FigureFiles {
+    /// Writes a PNG, 300 dots per inch at the printed size, and returns its path. **Errors** when it cannot be written.
+    fn write_png(&self, path: impl Into<PathBuf>) -> Result<PathBuf>;
+
+    /// Writes an SVG and returns its path. **Errors** when it cannot be written.
+    fn write_svg(&self, path: impl Into<PathBuf>) -> Result<PathBuf>;
+
     /// Lines, points and levels of all panels, one point a row; None for a figure without any. Columns: `panel` (its number),
     /// `title`, `x label`, `y label`, `curve` (its legend entry), `kind` (`line`, `points` or `level`), `color` (#rrggbb),
     /// `dash` (CSS-like names), `x log`, `y log`, `width` (points of the page), `x`, `y` (in data units). Of a curve with more than 1500
     /// points every second, third ... is kept.
     ///
     /// **Errors** are the table's.
-    pub fn curves(&self) -> Result<Option<Table>> {
+    fn curves(&self) -> Result<Option<Table>>;
+
+    /// Writes `stem.png` and `stem.svg`. **Errors** when a file cannot be written.
+    fn write(&self, stem: impl AsRef<Path>) -> Result<[PathBuf; 2]> {
+        let stem = stem.as_ref();
+        Ok([self.write_png(with(stem, ".png"))?, self.write_svg(with(stem, ".svg"))?])
+    }
+
+    /// [`FigureFiles::write`], and the curves as `stem.curves.parquet`, which `report` makes an interactive chart of.
+    ///
+    /// **Errors** when a file cannot be written.
+    fn write_with_curves(&self, stem: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
+        let mut files = self.write(&stem)?.to_vec();
+        if let Some(table) = self.curves()? {
+            let path = with(stem.as_ref(), CURVES);
+            table.write(&path, TableFormat::Parquet)?;
+            files.push(path);
+        }
+        Ok(files)
+    }
+}
+
+/// A name may hold dots, so that an extension is not replaced but added.
+fn with(stem: &Path, extension: &str) -> PathBuf {
+    let mut path = stem.as_os_str().to_owned();
+    path.push(extension);
+    path.into()
+}
+
+impl FigureFiles for Figure {
+    fn write_png(&self, path: impl Into<PathBuf>) -> Result<PathBuf> {
+        let path = path.into();
+        write_bytes(&path, &self.to_png()?).map(|()| path)
+    }
+
+    fn write_svg(&self, path: impl Into<PathBuf>) -> Result<PathBuf> {
+        let path = path.into();
+        write_bytes(&path, self.to_svg()?.as_bytes()).map(|()| path)
+    }
+
+    fn curves(&self) -> Result<Option<Table>> {
         let mut rows = Rows::default();
         let mut row = "";
         for (number, panel) in self.panels.iter().enumerate() {
@@ -85,20 +133,6 @@ impl Figure {
         columns.extend(["x", "y"].into_iter().zip(rows.point).map(|(name, values)| Column::new(name.into(), values)));
         Table::new("Curves", columns).map(Some)
     }
-
-    /// [`Figure::write`], and the curves as `stem.curves.parquet`, which `report` makes an interactive chart of.
-    ///
-    /// **Errors** when a file cannot be written.
-    pub fn write_with_curves(&self, stem: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
-        let mut files = self.write(&stem)?.to_vec();
-        if let Some(table) = self.curves()? {
-            let mut path = stem.as_ref().as_os_str().to_owned();
-            path.push(CURVES);
-            table.write(&path, TableFormat::Parquet)?;
-            files.push(path.into());
-        }
-        Ok(files)
-    }
 }
 
 fn hex(color: Color) -> String {
@@ -117,10 +151,10 @@ fn name(dash: Dash) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::axis::Axis;
-    use super::super::figure::Panel;
-    use super::super::style::{LineStyle, Marker, PALETTE};
     use super::*;
+    use crate::report::style::{LineStyle, Marker, PALETTE};
+    use panelplot::Axis;
+    use panelplot::Panel;
 
     #[test]
     fn every_curve_is_there_and_long_ones_are_thinned() {

@@ -4,6 +4,7 @@
 //! use ndarray::Array3;
 //! use sinexp::analysis::spectrum::Cell;
 //! use sinexp::array::DType;
+//! use sinexp::report::FigureFiles;
 //! use sinexp::report::program_spectrum::{figure, spectra_table, summary_table};
 //! // Jacobians of 5 results by 4 inputs at three points, with the singular values 4, 3, 2, 1.
 //! let values = Array3::from_shape_fn((1, 3, 4), |(_, _, rank)| 4.0 - rank as f64);
@@ -17,12 +18,11 @@
 
 use polars::prelude::Column;
 
-use super::axis::Axis;
-use super::figure::{Figure, Legend, Panel};
 use super::style::{self, COLUMN_WIDTH};
 use super::table::Table;
 use crate::analysis::spectrum::Cell;
 use crate::error::Result;
+use panelplot::{Axis, Figure, Legend, Panel};
 
 /// One row: `program`, `rows` and `columns` of each J, `spectra` (points times samples), then as
 /// [`super::spectrum::summary_table`].

@@ -203,6 +203,29 @@ pub fn significant(value: f64, digits: usize) -> String {
     format!("{value:.decimals$}")
 }
 
+/// Three significant digits, with a real minus and a raised exponent: `0.00123`, `1.23 × 10⁻⁵`, `−∞`.
+pub(super) fn readable(value: f64) -> String {
+    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let text = significant(value, 3).replace("inf", "∞");
+    let Some((mantissa, exponent)) = text.split_once('e') else {
+        return text.replace('-', "\u{2212}");
+    };
+    let raised = |c: char| c.to_digit(10).map_or('⁻', |d| RAISED[d as usize]);
+    let exponent: String = exponent.chars().map(raised).collect();
+    format!("{} × 10{exponent}", mantissa.replace('-', "\u{2212}"))
+}
+
+/// The values of `key` in order of first appearance.
+pub(super) fn distinct<'a, T>(all: &'a [T], key: impl Fn(&'a T) -> &'a str) -> Vec<&'a str> {
+    let mut out: Vec<&str> = Vec::new();
+    for value in all.iter().map(key) {
+        if !out.contains(&value) {
+            out.push(value);
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,14 +1,9 @@
-//! What a figure shows, as data: panels of curves, bands, stars, bars and images. [`Figure::write`] draws it twice, as
-//! PNG and as SVG, with one and the same drawing function.
+//! What a figure shows, as data: panels of curves, bands, stars, bars and images. [`Figure::to_png`] and
+//! [`Figure::to_svg`] draw it with one and the same drawing function.
 
-use std::path::{Path, PathBuf};
-
-use super::axis::{Axis, Scale};
-use super::image::Raster;
-use super::output;
-use super::style::{Color, LineStyle, Marker};
-use crate::error::Result;
-use crate::files::write_bytes;
+use crate::axis::{Axis, Scale};
+use crate::raster::Raster;
+use crate::style::{Color, LineStyle, Marker};
 
 /// Where the legend goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,17 +84,22 @@ pub enum Mark {
 /// One set of axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    pub(super) title: String,
-    pub(super) x: Axis,
-    pub(super) y: Axis,
-    pub(super) marks: Vec<Mark>,
-    pub(super) image: Option<Raster>,
+    /// Of one or more lines, above it.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// What is drawn, each over those before it.
+    pub marks: Vec<Mark>,
+    /// Shown instead of the marks.
+    pub image: Option<Raster>,
     /// Bold text at the left, reading upwards; empty for none.
-    pub(super) row: String,
+    pub row: String,
     /// Takes its place in the grid and draws nothing.
-    pub(super) blank: bool,
+    pub blank: bool,
     /// Whether the ticks along x and y have numbers.
-    pub(super) numbers: (bool, bool),
+    pub numbers: (bool, bool),
 }
 
 impl Panel {
@@ -170,11 +170,11 @@ impl Panel {
     }
 
     /// Without ticks and numbers: an image, or nothing at all.
-    pub(super) fn bare(&self) -> bool {
+    pub fn bare(&self) -> bool {
         self.blank || self.image.is_some()
     }
 
-    pub(super) fn data(&self) -> impl Iterator<Item = (Option<f64>, f64)> {
+    pub(crate) fn data(&self) -> impl Iterator<Item = (Option<f64>, f64)> {
         self.marks.iter().flat_map(|mark| -> Vec<(Option<f64>, f64)> {
             match mark {
                 Mark::Line { points, .. } | Mark::Points { points, .. } => {
@@ -195,18 +195,26 @@ impl Panel {
 /// A figure: panels in a grid, filled row by row, with one legend and a note beneath.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    pub(super) width: f64,
-    pub(super) columns: usize,
-    pub(super) aspect: f64,
-    pub(super) shared: bool,
-    pub(super) legend: Legend,
-    pub(super) legend_title: Option<String>,
-    pub(super) note: Option<String>,
-    pub(super) panels: Vec<Panel>,
+    /// In inches.
+    pub width: f64,
+    /// Panels side by side.
+    pub columns: usize,
+    /// Height of each panel over its width.
+    pub aspect: f64,
+    /// Whether all panels show the same ranges.
+    pub shared: bool,
+    /// Where the legend is.
+    pub legend: Legend,
+    /// What stands before its entries.
+    pub legend_title: Option<String>,
+    /// Small text under everything.
+    pub note: Option<String>,
+    /// Row by row.
+    pub panels: Vec<Panel>,
 }
 
 impl Figure {
-    /// A figure `width` inches wide (see [`super::style::COLUMN_WIDTH`]) with this many panels side by side.
+    /// A figure `width` inches wide (see [`crate::style::COLUMN_WIDTH`]) with this many panels side by side.
     pub fn new(width: f64, columns: usize) -> Self {
         Figure {
             width,
@@ -249,39 +257,5 @@ impl Figure {
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
         self
-    }
-
-    /// Writes `stem.png` (300 dots per inch at the printed size) and `stem.svg`; each is complete or absent.
-    ///
-    /// **Errors** when a file cannot be written.
-    pub fn write(&self, stem: impl AsRef<Path>) -> Result<[PathBuf; 2]> {
-        let name = |extension: &str| {
-            let mut path = stem.as_ref().as_os_str().to_owned();
-            path.push(extension);
-            PathBuf::from(path)
-        };
-        Ok([self.write_png(name(".png"))?, self.write_svg(name(".svg"))?])
-    }
-
-    /// Writes a PNG, 300 dots per inch at the printed size, and returns its path. **Errors** when it cannot be written.
-    pub fn write_png(&self, path: impl Into<PathBuf>) -> Result<PathBuf> {
-        let path = path.into();
-        write_bytes(&path, &self.to_png()?).map(|()| path)
-    }
-
-    /// Writes an SVG and returns its path. **Errors** when it cannot be written.
-    pub fn write_svg(&self, path: impl Into<PathBuf>) -> Result<PathBuf> {
-        let path = path.into();
-        write_bytes(&path, self.to_svg()?.as_bytes()).map(|()| path)
-    }
-
-    /// The figure as a PNG file's bytes, 300 dots per inch.
-    pub fn to_png(&self) -> Result<Vec<u8>> {
-        output::png(self, output::DPI)
-    }
-
-    /// The figure as SVG text; text stays text in the generic family `sans-serif`.
-    pub fn to_svg(&self) -> Result<String> {
-        output::svg(self)
     }
 }

@@ -1,14 +1,7 @@
-//! How every figure looks: one bundled font, a colour-blind-safe palette, and one colour, dash and marker per method.
+//! How every figure looks: one bundled font, a colour-blind-safe palette, dashes and markers.
 //!
 //! Colours alone never carry meaning: each line also has its own dash pattern and marker, so a figure reads in
 //! grayscale. Lengths are in points (1/72 inch) at the printed size.
-//!
-//! ```
-//! use sinexp::report::style::{label, method};
-//! let (name, _line) = method("uniform-mm").unwrap();
-//! assert_eq!(label("uniform-mm"), name);
-//! assert!(method("no such method").is_none());
-//! ```
 
 use std::sync::OnceLock;
 
@@ -133,43 +126,6 @@ impl LineStyle {
     }
 }
 
-/// The label and style of a method, by its command-line name (`uniform-mm`, `cvp26-s0`, `sel-mismatch` ...); the same in every
-/// figure. `None` for a name that no figure knows.
-pub fn method(name: &str) -> Option<(&'static str, LineStyle)> {
-    use Dash::*;
-    use Marker::{Circle, Cross, Diamond, Down, Square, Star, Triangle};
-    const GRAY: Color = Color(0x77, 0x77, 0x77);
-    Some(match name {
-        "uniform-mm" => ("uniform-phase MM", LineStyle::new(PALETTE[0], Solid, Circle)),
-        "cvp26-s0" => ("CVP26 σₐ = 0", LineStyle::new(PALETTE[1], Dashed, Square)),
-        "cvp26-s1" => ("CVP26 σₐ = 1", LineStyle::new(PALETTE[4], DashDot, Triangle)),
-        "sm20" => ("SM20", LineStyle::new(PALETTE[2], LongDash, Diamond)),
-        "sm20-repo" => ("SM20 (code)", LineStyle::new(PALETTE[2], Dotted, Cross)),
-        "tanh-pe" => ("tanh, PE, Xavier", LineStyle::new(PALETTE[3], Dashed, Down)),
-        "relu" => ("ReLU", LineStyle::new(PALETTE[6], Dotted, Triangle)),
-        "silu" => ("SiLU", LineStyle::new(PALETTE[5], DashDot, Square)),
-        "gelu" => ("GELU", LineStyle::new(GRAY, LongDash, Circle)),
-        "baseline" => ("baseline", LineStyle::new(GRAY, Dashed, Square)),
-        "sel-mismatch" => ("SEL mismatch", LineStyle::new(PALETTE[0], Solid, Circle)),
-        "sel-mismatch-plus" => ("SEL mismatch + offset, LoRA", LineStyle::new(PALETTE[3], Solid, Diamond)),
-        "sel-congruent" => ("SEL congruent", LineStyle::new(PALETTE[1], DashDot, Triangle)),
-        "sel-congruent-plus" => ("SEL congruent + offset, LoRA", LineStyle::new(PALETTE[4], LongDash, Down)),
-        "sel-exp-only" => ("SEL exponential only", LineStyle::new(PALETTE[2], Dotted, Cross)),
-        "sel-fixed" => ("SEL fixed multipliers", LineStyle::new(PALETTE[1], Dashed, Triangle)),
-        "sel-absorbed" => ("SEL β absorbed", LineStyle::new(PALETTE[5], LongDash, Cross)),
-        "sel-normalized" => ("SEL normalized by m", LineStyle::new(PALETTE[4], Dotted, Triangle)),
-        "sel-combined" => ("SEL β absorbed, normalized", LineStyle::new(PALETTE[6], Solid, Star)),
-        "sel-sinh" => ("SEL sinh", LineStyle::new(PALETTE[2], DashDot, Circle)),
-        "sel-damped" => ("SEL damped", LineStyle::new(PALETTE[5], LongDash, Square)),
-        _ => return None,
-    })
-}
-
-/// The label of a method, or the name itself where no figure knows it.
-pub fn label(name: &str) -> &str {
-    method(name).map_or(name, |(label, _)| label)
-}
-
 /// Style `i` of `n` ordered curves (depths, widths, learning rates): dark to light along a blue-green-yellow ramp
 /// whose luminance rises steadily, with a dash pattern and marker that change from one to the next.
 pub fn sequence(i: usize, n: usize) -> LineStyle {
@@ -192,13 +148,13 @@ pub fn sequence(i: usize, n: usize) -> LineStyle {
 
 /// Makes the bundled font (DejaVu Sans) known to plotters as `sans-serif`, once per process. An SVG names only the
 /// generic family, so it shows with whatever the reader's machine has.
-pub(super) fn register_fonts() -> Result<()> {
+pub(crate) fn register_fonts() -> Result<()> {
     static DONE: OnceLock<bool> = OnceLock::new();
     let ok = DONE.get_or_init(|| {
         register_font("sans-serif", FontStyle::Normal, dejavu::sans::regular()).is_ok()
             && register_font("sans-serif", FontStyle::Bold, dejavu::sans::bold()).is_ok()
     });
-    if *ok { Ok(()) } else { Err(Error::numeric("figure font", "the bundled DejaVu Sans cannot be read")) }
+    if *ok { Ok(()) } else { Err(Error::new("figure font", "the bundled DejaVu Sans cannot be read")) }
 }
 
 #[cfg(test)]
@@ -213,63 +169,5 @@ mod tests {
             // Contrast against white paper (WCAG): 1.05 / (L + 0.05); below 1.8 a thin line is lost.
             assert!(light.iter().all(|l| 1.05 / (l + 0.05) > 1.8), "{light:?}");
         }
-    }
-
-    #[test]
-    fn methods_differ_without_colour() {
-        let siren = ["uniform-mm", "cvp26-s0", "cvp26-s1", "sm20", "sm20-repo", "tanh-pe", "relu", "silu", "gelu"];
-        let sel = [
-            "baseline",
-            "sel-mismatch",
-            "sel-mismatch-plus",
-            "sel-congruent",
-            "sel-congruent-plus",
-            "sel-exp-only",
-            "sel-fixed",
-            "sel-absorbed",
-            "sel-normalized",
-            "sel-combined",
-            "sel-sinh",
-            "sel-damped",
-        ];
-        for names in [&siren[..], &sel] {
-            for (i, a) in names.iter().enumerate() {
-                for b in &names[..i] {
-                    let (a, b) = (method(a).expect("known"), method(b).expect("known"));
-                    assert_ne!(a.0, b.0);
-                    assert_ne!((a.1.dash, a.1.marker), (b.1.dash, b.1.marker), "{} and {}", a.0, b.0);
-                }
-            }
-        }
-        assert!(method("nonsense").is_none());
-    }
-
-    #[test]
-    fn the_font_has_every_glyph_the_labels_use() {
-        register_fonts().expect("font");
-        let font = ab_glyph_face();
-        for name in ["uniform-mm", "cvp26-s0", "cvp26-s1", "sm20", "sm20-repo", "tanh-pe"] {
-            let (label, _) = method(name).expect("known");
-            assert!(label.chars().all(|c| font.contains(&c)), "{label}");
-        }
-    }
-
-    /// Characters of the bundled font's format-4 character map (the basic multilingual plane).
-    fn ab_glyph_face() -> std::collections::HashSet<char> {
-        let f = dejavu::sans::regular();
-        let u16at = |at: usize| usize::from(u16::from_be_bytes([f[at], f[at + 1]]));
-        let u32at = |at: usize| (u16at(at) << 16) | u16at(at + 2);
-        let tables = u16at(4);
-        let cmap =
-            (0..tables).map(|i| 12 + 16 * i).find(|&r| &f[r..r + 4] == b"cmap").map(|r| u32at(r + 8)).expect("cmap");
-        let sub = (0..u16at(cmap + 2))
-            .map(|i| cmap + u32at(cmap + 4 + 8 * i + 4))
-            .find(|&s| u16at(s) == 4)
-            .expect("format 4");
-        let n = u16at(sub + 6) / 2;
-        (0..n)
-            .flat_map(|i| u16at(sub + 16 + 2 * n + 2 * i)..=u16at(sub + 14 + 2 * i))
-            .filter_map(|c| char::from_u32(c as u32))
-            .collect()
     }
 }

@@ -16,7 +16,7 @@ use sinexp::error::{Error, Result};
 use sinexp::files::ensure_writable_folder;
 use sinexp::nn::siren_weights::Layout;
 use sinexp::report::spectrum::{figure, spectra_table, summary_table};
-use sinexp::report::{CURVES, Figure, Table, TableFormat};
+use sinexp::report::{CURVES, Figure, FigureFiles, Table, TableFormat};
 use sinexp::runtime::{set_verbose, tune_allocator};
 
 /// Singular values of J = dh_L/dh_1 at random inputs, by initialisation and depth. The defaults are the protocol of

@@ -4,7 +4,8 @@
 //! use ndarray::Array3;
 //! use sinexp::analysis::spectrum::Cell;
 //! use sinexp::array::DType;
-//! use sinexp::report::spectrum::{figure, spectra_table, summary_table};
+//! use sinexp::report::FigureFiles;
+//! use sinexp::report::siren::spectrum::{figure, spectra_table, summary_table};
 //! // Two depths, each with two networks, three points and four singular values.
 //! let cell = |depth, value| Cell::new("uniform-mm", depth, Array3::from_elem((2, 3, 4), value), DType::F64);
 //! let cells = [cell(4, 1.0)?, cell(8, 0.5)?];
@@ -18,12 +19,11 @@
 
 use polars::prelude::Column;
 
-use super::axis::Axis;
-use super::figure::{Figure, Legend, Panel};
-use super::style::{self, COLUMN_WIDTH, label};
-use super::table::Table;
 use crate::analysis::spectrum::Cell;
 use crate::error::Result;
+use crate::report::style::{self, COLUMN_WIDTH, label};
+use crate::report::table::Table;
+use panelplot::{Axis, Figure, Legend, Panel};
 
 /// One row per initialisation and depth, in the order given: `init`, `depth`, `largest`, `median`, `smallest`,
 /// `mean square`, `standard error` (over networks; empty for one), `condition`, `resolved` (ranks above the rounding
@@ -123,6 +123,7 @@ mod tests {
 
     use super::*;
     use crate::array::DType;
+    use crate::report::FigureFiles;
 
     const NUMPY: [[f64; 3]; 2] = [
         [0.21386280853125683, 1.0020106924295311, 737028926.2083405],
