@@ -4,6 +4,8 @@ use super::folder::Run;
 use super::readme::time;
 use super::record::NOT_RECORDED;
 use super::section::{self, name};
+use crate::error::{Error, Result};
+use crate::files::reason;
 use crate::report::escape::escape;
 
 const FRAME: &str = include_str!("page.html");
@@ -11,9 +13,11 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// The page of `runs`, in their order, under `title`.
-pub fn html(title: &str, runs: &[Run]) -> String {
+///
+/// **Errors** when there are charts and the library that draws them is missing.
+pub fn html(title: &str, runs: &[Run]) -> Result<String> {
     let charts = runs.iter().flat_map(|r| &r.drawings).any(|d| d.chart.is_some());
-    let library = if charts { library() } else { String::new() };
+    let library = if charts { library(LIBRARY)? } else { String::new() };
     let parts = [
         ("{{title}}", escape(title)),
         ("{{style}}", STYLE.to_owned()),
@@ -35,12 +39,21 @@ pub fn html(title: &str, runs: &[Run]) -> String {
         out += value;
         rest = &rest[at + place.len()..];
     }
-    out + rest
+    Ok(out + rest)
 }
 
-/// plotly.js, the file that `./setup` took from the package `plotly`, as a script element.
-fn library() -> String {
-    String::new()
+/// plotly.js, which `./setup` puts into the checkout's folder of the native side.
+const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.xla/plotly/plotly.min.js");
+
+/// The file of plotly.js as a script element.
+///
+/// **Errors** when it is missing.
+fn library(path: &str) -> Result<String> {
+    let missing = |e: std::io::Error| {
+        let reason = reason(&e);
+        Error::file(path, format!("plotly.js, which draws the page's charts, cannot be read: {reason}; run ./setup"))
+    };
+    Ok(format!("<script>{}</script>", std::fs::read_to_string(path).map_err(missing)?))
 }
 
 fn contents(runs: &[Run]) -> String {
@@ -93,14 +106,17 @@ mod tests {
 
     #[test]
     fn the_library_is_one_whole_script() {
-        let script = library();
+        let script = library(LIBRARY).expect("./setup has fetched it");
         assert!(script.starts_with("<script") && script.ends_with("</script>") && script.contains("plotly.js v"));
         assert!(script.len() > 1_000_000 && !script.contains("MathJax.js"));
+        assert_eq!(script.matches("</script").count(), 1);
+        let e = library("no/such/plotly.min.js").expect_err("missing").to_string();
+        assert!(e.starts_with("no/such/plotly.min.js: plotly.js") && e.ends_with("run ./setup"), "{e}");
     }
 
     #[test]
     fn places_of_the_frame_are_all_filled() {
-        let page = html("A {{script}} & <b>", &[]);
+        let page = html("A {{script}} & <b>", &[]).expect("a page");
         assert!(page.contains("<title>A {{script}} &amp; &lt;b&gt;</title>"));
         assert_eq!(page.matches("{{").count(), page.matches("{{script}}").count());
         assert!(!page.contains("<script src") && !page.contains("plotly.js v"));
