@@ -18,6 +18,7 @@
 
 mod escape;
 mod figure;
+mod noise;
 #[cfg(any(feature = "notebook", test))]
 mod notebook;
 pub mod page;

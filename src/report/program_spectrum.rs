@@ -18,6 +18,7 @@
 
 use polars::prelude::Column;
 
+use super::noise;
 use super::style::{self, COLUMN_WIDTH};
 use super::table::Table;
 use crate::analysis::spectrum::Cell;
@@ -28,6 +29,7 @@ use panelplot::{Axis, Figure, Legend, Panel};
 /// [`super::spectrum::summary_table`].
 pub fn summary_table(title: &str, cell: &Cell, (rows, columns): (usize, usize)) -> Result<Table> {
     let s = cell.summary();
+    let [smallest, condition] = noise::columns(&[s]);
     let count = |name: &str, n: usize| Column::new(name.into(), [n as i64]);
     let number = |name: &str, v: f64| Column::new(name.into(), [v]);
     let table = Table::new(
@@ -39,13 +41,13 @@ pub fn summary_table(title: &str, cell: &Cell, (rows, columns): (usize, usize)) 
             count("spectra", cell.values().dim().1),
             number("largest", s.largest),
             number("median", s.median),
-            number("smallest", s.smallest),
+            smallest,
             number("mean square", s.mean_square),
-            number("condition", s.condition),
+            condition,
             count("resolved", s.resolved),
         ],
     )?;
-    Ok(table.digits("condition", 3).digits("smallest", 3))
+    Ok(noise::mark(table, &[s]))
 }
 
 /// Every singular value: `program`, `point`, `sample` (of a batch), `rank` (all from 0, rank 0 the largest), `value`. The
