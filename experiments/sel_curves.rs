@@ -10,8 +10,8 @@ use sinexp::cli::{self, DeviceArguments, RunRecord, say};
 use sinexp::error::{Error, Result};
 use sinexp::files::ensure_writable_folder;
 use sinexp::nn::sel::Mode;
-use sinexp::report::TableFormat;
 use sinexp::report::sel_curves::{curve_table, figures};
+use sinexp::report::{FigureFiles, TableFormat};
 use sinexp::runtime::tune_allocator;
 
 /// Draws effective over raw weights: symexp, the effects of beta and n, and the modes.

@@ -11,8 +11,8 @@ use sinexp::error::{Error, Result};
 use sinexp::files::ensure_writable_folder;
 use sinexp::nn::language_model::Target;
 use sinexp::nn::sel::{Mode, Sel};
-use sinexp::report::TableFormat;
 use sinexp::report::sel_mismatch::{figure12, outlier_table, sign_table, singular_figure, singular_table};
+use sinexp::report::{FigureFiles, TableFormat};
 use sinexp::runtime::tune_allocator;
 
 /// Target and actual weights at the start, their ratio by sign, and the singular values of both.

@@ -11,9 +11,9 @@ use sinexp::error::Error;
 use sinexp::experiment::language::OpenedRun;
 use sinexp::files::ensure_writable_folder;
 use sinexp::nn::sel::Sel;
-use sinexp::report::TableFormat;
 use sinexp::report::scales::{NamedCurve, annealing_figure, mean_over_roles, scale_curves, scale_table};
-use sinexp::report::sel_shapes::{extreme_table, figure8, figure9, shape_curves, shape_table};
+use sinexp::report::sel::shapes::{extreme_table, figure8, figure9, shape_curves, shape_table};
+use sinexp::report::{FigureFiles, TableFormat};
 use sinexp::runtime::tune_allocator;
 
 /// From the folder of a SEL run: its scales over training (Fig. 6) and its learned transforms (Fig. 8, 9).

@@ -10,8 +10,8 @@ use sinexp::cli::{self, DeviceArguments, RunRecord, say};
 use sinexp::error::Error;
 use sinexp::experiment::language::OpenedRun;
 use sinexp::files::ensure_writable_folder;
-use sinexp::report::TableFormat;
-use sinexp::report::sel_weights::{figure7, figure7_roles, histogram_table, weight_table};
+use sinexp::report::sel::weights::{figure7, figure7_roles, histogram_table, weight_table};
+use sinexp::report::{FigureFiles, TableFormat};
 use sinexp::runtime::tune_allocator;
 use sinexp::train::language::effective_weights;
 

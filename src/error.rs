@@ -80,6 +80,12 @@ pub enum Error {
     Xla(String),
 }
 
+impl From<panelplot::Error> for Error {
+    fn from(error: panelplot::Error) -> Self {
+        Error::numeric(error.what, error.reason)
+    }
+}
+
 impl Error {
     /// A [`Error::File`] for `path`.
     pub fn file(path: impl AsRef<Path>, reason: impl std::fmt::Display) -> Self {

@@ -25,7 +25,7 @@ pub struct Cell {
     name: String,
     depth: usize,
     values: Array3<f64>,
-    unit_roundoff: f64,
+    epsilon: f64,
 }
 
 impl Cell {
@@ -48,13 +48,13 @@ impl Cell {
             sorted.sort_by(|a, b| b.total_cmp(a));
             spectrum.assign(&Array1::from(sorted));
         }
-        let unit_roundoff = match precision {
-            DType::BF16 => 2f64.powi(-8),
-            DType::F16 => 2f64.powi(-11),
-            DType::F32 => 2f64.powi(-24),
-            _ => 2f64.powi(-53),
+        let epsilon = match precision {
+            DType::BF16 => 2f64.powi(-7),
+            DType::F16 => 2f64.powi(-10),
+            DType::F32 => 2f64.powi(-23),
+            _ => f64::EPSILON,
         };
-        Ok(Cell { name, depth, values, unit_roundoff })
+        Ok(Cell { name, depth, values, epsilon })
     }
 
     /// The initialisation's command-line name, or the file the weights came from.
@@ -80,16 +80,23 @@ impl Cell {
         (0..n).map(|r| sums[r] / (networks * points) as f64).collect()
     }
 
-    /// Below this, an averaged singular value is rounding noise: the unit roundoff of the Jacobians' type times the
-    /// largest averaged one.
+    /// Up to this, an averaged singular value is rounding noise: the largest averaged one times N times the spacing of
+    /// numbers at one (the machine epsilon) of the type that the Jacobians were computed in, as in NumPy's `matrix_rank`.
+    /// What lies below depends on the order of sums, hence on the machine.
     pub fn noise(&self) -> f64 {
-        self.unit_roundoff * self.rank_means()[0]
+        self.rank_means()[0] / self.most_conditioned()
+    }
+
+    /// From this on, a condition number is rounding noise: one over N times the machine epsilon.
+    fn most_conditioned(&self) -> f64 {
+        1.0 / (self.values.dim().2 as f64 * self.epsilon)
     }
 
     /// The numbers of the printed table.
     pub fn summary(&self) -> Summary {
         let means = self.rank_means();
-        let (n, noise) = (means.len(), self.unit_roundoff * means[0]);
+        let (n, most_conditioned) = (means.len(), self.most_conditioned());
+        let noise = means[0] / most_conditioned;
         let (networks, points, _) = self.values.dim();
         let per_network: Vec<f64> = self
             .values
@@ -113,6 +120,8 @@ impl Cell {
             standard_error,
             condition: median(conditions.collect()),
             resolved: means.iter().filter(|s| **s > noise).count(),
+            noise,
+            most_conditioned,
         }
     }
 }
@@ -133,9 +142,24 @@ pub struct Summary {
     pub standard_error: Option<f64>,
     /// Median over the spectra of largest over smallest; infinite where the smallest is zero.
     pub condition: f64,
-    /// How many ranks of the averaged spectrum are above the rounding noise ([`Cell::noise`]). Where this is less than
-    /// N, `smallest` and `condition` say how well the arithmetic resolves, not what the network does.
+    /// How many ranks of the averaged spectrum are above the rounding noise ([`Cell::noise`]).
     pub resolved: usize,
+    /// [`Cell::noise`]: a `smallest` up to this says how well the arithmetic resolves, not what the network does.
+    pub noise: f64,
+    /// One over N times the machine epsilon: a `condition` from this on says as little.
+    pub most_conditioned: f64,
+}
+
+impl Summary {
+    /// The smallest averaged singular value; `None` where it is rounding noise.
+    pub fn known_smallest(&self) -> Option<f64> {
+        (self.smallest > self.noise).then_some(self.smallest)
+    }
+
+    /// The condition number; `None` where it is rounding noise.
+    pub fn known_condition(&self) -> Option<f64> {
+        (self.condition < self.most_conditioned).then_some(self.condition)
+    }
 }
 
 /// The median as NumPy computes it; NaN for no values.

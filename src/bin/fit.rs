@@ -18,8 +18,8 @@ use sinexp::experiment::{Color, Field, METHODS, Method, RunConfig, background, f
 use sinexp::files::{ensure_writable_folder, remove};
 use sinexp::interop::safetensors::{self, Tensors};
 use sinexp::report::fitting::{FitColumn, fit_figure};
-use sinexp::report::sound::{SoundRow, sound_figure};
-use sinexp::report::{Table, TableFormat};
+use sinexp::report::siren::sound::{SoundRow, sound_figure};
+use sinexp::report::{FigureFiles, Table, TableFormat};
 use sinexp::runtime::{Device, set_verbose, tune_allocator};
 use sinexp::train::sweep::stable_hash;
 use sinexp::train::{Evaluator, Trainer, Training, Weights, mean_squared_error, snr_db};

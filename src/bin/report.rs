@@ -41,7 +41,7 @@ fn main() -> ExitCode {
             say(&format!("{} results in the table of {}", runs.len(), path.display()));
             return Ok(());
         }
-        let page = html(&arguments.title, &runs);
+        let page = html(&arguments.title, &runs)?;
         write_bytes(&arguments.out, page.as_bytes())?;
         let size = page.len() as f64 / 1e6;
         say(&format!("{} results written to {}, {size:.1} MB", runs.len(), arguments.out.display()));

@@ -21,7 +21,7 @@ use sinexp::report::weights::{
     claims, distance_figure, gap_figure, histogram_table, role_table, singular_table, summary_table, tail_figure,
     tensor_table,
 };
-use sinexp::report::{Figure, Table, TableFormat, significant};
+use sinexp::report::{Figure, FigureFiles, Table, TableFormat, significant};
 use sinexp::runtime::tune_allocator;
 
 /// Statistics of any safetensors checkpoint against Xavier's initialisation, per tensor, per role and over all weight

@@ -31,9 +31,9 @@ use crate::data::audio::{Sound, fugue_subject};
 use crate::data::datasets::{bach, sha256};
 use crate::error::Result;
 use crate::report::fitting::loss_figure;
-use crate::report::sound::{SoundRow, sound_figure};
+use crate::report::siren::sound::{SoundRow, sound_figure};
 use crate::report::style::label;
-use crate::report::{Table, TableFormat};
+use crate::report::{FigureFiles, Table, TableFormat};
 
 const NAME: &str = "siren-audio";
 

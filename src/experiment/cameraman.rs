@@ -13,7 +13,7 @@ use crate::data::image::{Alpha, Picture};
 use crate::error::Result;
 use crate::report::fitting::{FitColumn, fit_figure, loss_figure};
 use crate::report::style::label;
-use crate::report::{Raster, Table, TableFormat};
+use crate::report::{FigureFiles, Raster, Table, TableFormat};
 
 /// What differs between the two experiments.
 pub struct Cameraman {

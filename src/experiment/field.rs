@@ -208,7 +208,7 @@ impl Field {
 /// Pixels in [0, 1] for a figure.
 pub(super) fn raster(pixels: ArrayView3<f64>) -> Result<Raster> {
     let (h, w, _) = pixels.dim();
-    Raster::new(w, h, to_rgb8(pixels))
+    Ok(Raster::new(w, h, to_rgb8(pixels))?)
 }
 
 /// A gray picture's one channel three times.

@@ -17,9 +17,9 @@ use crate::cli::say;
 use crate::data::datasets;
 use crate::error::{Error, Result};
 use crate::report::fitting::{BestPicture, best_figure};
+use crate::report::siren::sweeps::{SweepPanel, omega_figure};
 use crate::report::style::label;
-use crate::report::sweeps::{SweepPanel, omega_figure};
-use crate::report::{Table, TableFormat};
+use crate::report::{FigureFiles, Table, TableFormat};
 
 /// One of the three tables.
 pub struct OmegaSweep {

@@ -1,287 +1,180 @@
-//! What a figure shows, as data: panels of curves, bands, stars, bars and images. [`Figure::write`] draws it twice, as
-//! PNG and as SVG, with one and the same drawing function.
+//! Writing figures: pictures, and beside them their curves as numbers, which the report's interactive charts are made of.
 
 use std::path::{Path, PathBuf};
 
-use super::axis::{Axis, Scale};
-use super::image::Raster;
-use super::output;
-use super::style::{Color, LineStyle, Marker};
+use polars::prelude::Column;
+
+use super::style::{Color, Dash};
+use super::table::{Table, TableFormat};
 use crate::error::Result;
 use crate::files::write_bytes;
+use panelplot::Scale;
+use panelplot::{Figure, Mark};
 
-/// Where the legend goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // the names are the documentation
-pub enum Legend {
-    None,
-    Below,
-    Right,
+/// What follows the figure's name in the name of the file.
+pub const CURVES: &str = ".curves.parquet";
+
+/// Points that a curve keeps; of a longer one every second, third ... is kept, and the last.
+const MOST: usize = 1500;
+
+/// How a mark is told apart in the table's column `kind`.
+pub(super) const KINDS: [&str; 3] = ["line", "points", "level"];
+
+#[derive(Default)]
+struct Rows {
+    panel: Vec<i64>,
+    text: [Vec<String>; 7],
+    log: [Vec<bool>; 2],
+    width: Vec<f64>,
+    point: [Vec<f64>; 2],
 }
 
-/// One thing drawn in a panel. Points that are not finite, or have no place on a log axis, break a line.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Mark {
-    /// A curve through (x, y) points.
-    Line {
-        /// (x, y) in data units, in drawing order.
-        points: Vec<(f64, f64)>,
-        /// Colour, dash, marker, width.
-        style: LineStyle,
-        /// Legend entry; curves of several panels with the same label share one.
-        label: Option<String>,
-    },
-    /// A shaded region between two curves over the same x, as a standard error.
-    Band {
-        /// (x, low, high) in data units.
-        points: Vec<(f64, f64, f64)>,
-        /// Fill colour.
-        color: Color,
-        /// Share of the colour in what is drawn, 0 to 1.
-        strength: f64,
-        /// Legend entry.
-        label: Option<String>,
-    },
-    /// Single points without a line.
-    Points {
-        /// (x, y) in data units.
-        points: Vec<(f64, f64)>,
-        /// Marker shape (a [`Marker::Star`] at a minimum, say).
-        marker: Marker,
-        /// Size across, in points of the page.
-        size: f64,
-        /// Fill colour.
-        color: Color,
-        /// Legend entry.
-        label: Option<String>,
-    },
-    /// A horizontal line across the panel.
-    Level {
-        /// Its height in data units.
-        y: f64,
-        /// Colour, dash, width.
-        style: LineStyle,
-        /// Legend entry.
-        label: Option<String>,
-    },
-    /// A vertical line across the panel.
-    Upright {
-        /// Its place in data units.
-        x: f64,
-        /// Colour, dash, width.
-        style: LineStyle,
-        /// Legend entry.
-        label: Option<String>,
-    },
-    /// Bars from the bottom of the panel: a histogram.
-    Bars {
-        /// Bin borders in data units, one more than there are bars.
-        edges: Vec<f64>,
-        /// Heights in data units.
-        heights: Vec<f64>,
-        /// Fill colour.
-        color: Color,
-        /// Legend entry.
-        label: Option<String>,
-    },
-}
+/// Files of a figure: pictures, each complete or absent, and its curves as numbers.
+pub trait FigureFiles {
+    /// Writes a PNG, 300 dots per inch at the printed size, and returns its path. **Errors** when it cannot be written.
+    fn write_png(&self, path: impl Into<PathBuf>) -> Result<PathBuf>;
 
-/// One set of axes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Panel {
-    pub(super) title: String,
-    pub(super) x: Axis,
-    pub(super) y: Axis,
-    pub(super) marks: Vec<Mark>,
-    pub(super) image: Option<Raster>,
-    /// Bold text at the left, reading upwards; empty for none.
-    pub(super) row: String,
-    /// Takes its place in the grid and draws nothing.
-    pub(super) blank: bool,
-    /// Whether the ticks along x and y have numbers.
-    pub(super) numbers: (bool, bool),
-}
+    /// Writes an SVG and returns its path. **Errors** when it cannot be written.
+    fn write_svg(&self, path: impl Into<PathBuf>) -> Result<PathBuf>;
 
-impl Panel {
-    /// An empty panel. A title may have several lines.
-    pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
-        let (marks, row) = (Vec::new(), String::new());
-        Panel { title: title.into(), x, y, marks, image: None, row, blank: false, numbers: (true, true) }
+    /// Lines, points and levels of all panels, one point a row; None for a figure without any. Columns: `panel` (its number),
+    /// `title`, `x label`, `y label`, `curve` (its legend entry), `kind` (`line`, `points` or `level`), `color` (#rrggbb),
+    /// `dash` (CSS-like names), `x log`, `y log`, `width` (points of the page), `x`, `y` (in data units). Of a curve with more than 1500
+    /// points every second, third ... is kept.
+    ///
+    /// **Errors** are the table's.
+    fn curves(&self) -> Result<Option<Table>>;
+
+    /// Writes `stem.png` and `stem.svg`. **Errors** when a file cannot be written.
+    fn write(&self, stem: impl AsRef<Path>) -> Result<[PathBuf; 2]> {
+        let stem = stem.as_ref();
+        Ok([self.write_png(with(stem, ".png"))?, self.write_svg(with(stem, ".svg"))?])
     }
 
-    /// A place in the grid left empty.
-    pub fn blank() -> Self {
-        Panel { blank: true, ..Panel::new("", Axis::linear(""), Axis::linear("")) }
-    }
-
-    /// A panel that shows an image in its own proportions, without ticks; `caption`, of one or more lines, is written
-    /// beneath.
-    pub fn image(title: impl Into<String>, raster: Raster, caption: impl Into<String>) -> Self {
-        let mut panel = Panel::new(title, Axis::linear(caption), Axis::linear(""));
-        panel.image = Some(raster);
-        panel
-    }
-
-    /// With the name of its row in bold at the left, reading upwards.
-    pub fn row_title(self, text: impl Into<String>) -> Self {
-        Panel { row: text.into(), ..self }
-    }
-
-    /// With numbers at the ticks along x and y, or without: for panels whose neighbours show the same range.
-    pub fn numbers(self, x: bool, y: bool) -> Self {
-        Panel { numbers: (x, y), ..self }
-    }
-
-    /// With one more thing drawn, over those before it.
-    pub fn mark(mut self, mark: Mark) -> Self {
-        self.marks.push(mark);
-        self
-    }
-
-    /// With a curve that appears in the legend.
-    pub fn line(self, label: impl Into<String>, style: LineStyle, points: Vec<(f64, f64)>) -> Self {
-        self.mark(Mark::Line { points, style, label: Some(label.into()) })
-    }
-
-    /// With a histogram drawn as an outline, so that several can lie over each other: `edges` of the bins, one more than
-    /// there are `heights`. On a log axis a bin of height 0 reaches below the panel: give such an axis a range.
-    pub fn outline(self, label: impl Into<String>, style: LineStyle, edges: &[f64], heights: &[f64]) -> Self {
-        let bottom = if self.y.range.is_some() && self.y.scale == Scale::Log { f64::MIN_POSITIVE } else { 0.0 };
-        let top = |height: &f64| height.max(bottom);
-        // From the first bin that holds something to the last.
-        let full = |h: &f64| *h > 0.0;
-        let first = heights.iter().position(full).unwrap_or(heights.len());
-        let last = heights.iter().rposition(full).map_or(first, |i| i + 1);
-        let bins = edges.windows(2).zip(heights).skip(first).take(last - first);
-        let corners = bins.flat_map(|(e, h)| [(e[0], top(h)), (e[1], top(h))]);
-        let ends = [edges.get(first), edges.get(last)].map(|edge| edge.map(|x| (*x, bottom)));
-        let points = ends[0].into_iter().chain(corners).chain(ends[1]).collect();
-        self.line(label, style.with_marker(Marker::None), points)
-    }
-
-    /// With a star at the point of `points` with the smallest y (none if no y is finite).
-    pub fn star_at_minimum(self, color: Color, points: &[(f64, f64)]) -> Self {
-        match points.iter().filter(|p| p.1.is_finite()).min_by(|a, b| a.1.total_cmp(&b.1)) {
-            Some(&lowest) => {
-                self.mark(Mark::Points { points: vec![lowest], marker: Marker::Star, size: 4.2, color, label: None })
-            }
-            None => self,
-        }
-    }
-
-    /// Without ticks and numbers: an image, or nothing at all.
-    pub(super) fn bare(&self) -> bool {
-        self.blank || self.image.is_some()
-    }
-
-    pub(super) fn data(&self) -> impl Iterator<Item = (Option<f64>, f64)> {
-        self.marks.iter().flat_map(|mark| -> Vec<(Option<f64>, f64)> {
-            match mark {
-                Mark::Line { points, .. } | Mark::Points { points, .. } => {
-                    points.iter().map(|p| (Some(p.0), p.1)).collect()
-                }
-                Mark::Band { points, .. } => points.iter().flat_map(|p| [(Some(p.0), p.1), (Some(p.0), p.2)]).collect(),
-                Mark::Level { y, .. } => vec![(None, *y)],
-                Mark::Upright { x, .. } => vec![(Some(*x), f64::NAN)],
-                Mark::Bars { edges, heights, .. } => {
-                    let tops = heights.iter().copied().chain([0.0]);
-                    edges.iter().zip(tops).map(|(x, y)| (Some(*x), y)).collect()
-                }
-            }
-        })
-    }
-}
-
-/// A figure: panels in a grid, filled row by row, with one legend and a note beneath.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
-    pub(super) width: f64,
-    pub(super) columns: usize,
-    pub(super) aspect: f64,
-    pub(super) shared: bool,
-    pub(super) legend: Legend,
-    pub(super) legend_title: Option<String>,
-    pub(super) note: Option<String>,
-    pub(super) panels: Vec<Panel>,
-}
-
-impl Figure {
-    /// A figure `width` inches wide (see [`super::style::COLUMN_WIDTH`]) with this many panels side by side.
-    pub fn new(width: f64, columns: usize) -> Self {
-        Figure {
-            width,
-            columns: columns.max(1),
-            aspect: 0.75,
-            shared: false,
-            legend: Legend::Below,
-            legend_title: None,
-            note: None,
-            panels: Vec::new(),
-        }
-    }
-
-    /// Adds a panel.
-    pub fn panel(mut self, panel: Panel) -> Self {
-        self.panels.push(panel);
-        self
-    }
-
-    /// Height of each panel over its width (default 0.75).
-    pub fn aspect(mut self, aspect: f64) -> Self {
-        self.aspect = aspect;
-        self
-    }
-
-    /// All panels show the same ranges; labels only at the left column and under the lowest panel of each column.
-    pub fn shared_axes(mut self) -> Self {
-        self.shared = true;
-        self
-    }
-
-    /// Where the legend goes (default: below), and a title before its entries.
-    pub fn legend(mut self, legend: Legend, title: Option<&str>) -> Self {
-        self.legend = legend;
-        self.legend_title = title.map(str::to_owned);
-        self
-    }
-
-    /// Small text under everything: the preset, what was cut off.
-    pub fn note(mut self, note: impl Into<String>) -> Self {
-        self.note = Some(note.into());
-        self
-    }
-
-    /// Writes `stem.png` (300 dots per inch at the printed size) and `stem.svg`; each is complete or absent.
+    /// [`FigureFiles::write`], and the curves as `stem.curves.parquet`, which `report` makes an interactive chart of.
     ///
     /// **Errors** when a file cannot be written.
-    pub fn write(&self, stem: impl AsRef<Path>) -> Result<[PathBuf; 2]> {
-        let name = |extension: &str| {
-            let mut path = stem.as_ref().as_os_str().to_owned();
-            path.push(extension);
-            PathBuf::from(path)
-        };
-        Ok([self.write_png(name(".png"))?, self.write_svg(name(".svg"))?])
+    fn write_with_curves(&self, stem: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
+        let mut files = self.write(&stem)?.to_vec();
+        if let Some(table) = self.curves()? {
+            let path = with(stem.as_ref(), CURVES);
+            table.write(&path, TableFormat::Parquet)?;
+            files.push(path);
+        }
+        Ok(files)
     }
+}
 
-    /// Writes a PNG, 300 dots per inch at the printed size, and returns its path. **Errors** when it cannot be written.
-    pub fn write_png(&self, path: impl Into<PathBuf>) -> Result<PathBuf> {
+/// A name may hold dots, so that an extension is not replaced but added.
+fn with(stem: &Path, extension: &str) -> PathBuf {
+    let mut path = stem.as_os_str().to_owned();
+    path.push(extension);
+    path.into()
+}
+
+impl FigureFiles for Figure {
+    fn write_png(&self, path: impl Into<PathBuf>) -> Result<PathBuf> {
         let path = path.into();
         write_bytes(&path, &self.to_png()?).map(|()| path)
     }
 
-    /// Writes an SVG and returns its path. **Errors** when it cannot be written.
-    pub fn write_svg(&self, path: impl Into<PathBuf>) -> Result<PathBuf> {
+    fn write_svg(&self, path: impl Into<PathBuf>) -> Result<PathBuf> {
         let path = path.into();
         write_bytes(&path, self.to_svg()?.as_bytes()).map(|()| path)
     }
 
-    /// The figure as a PNG file's bytes, 300 dots per inch.
-    pub fn to_png(&self) -> Result<Vec<u8>> {
-        output::png(self, output::DPI)
+    fn curves(&self) -> Result<Option<Table>> {
+        let mut rows = Rows::default();
+        let mut row = "";
+        for (number, panel) in self.panels.iter().enumerate() {
+            // The first panel of a row carries its name.
+            row = if panel.row.is_empty() { row } else { &panel.row };
+            if panel.bare() {
+                continue;
+            }
+            let parts = [row, panel.title.as_str()].map(|t| t.replace('\n', " "));
+            let title = parts.iter().filter(|t| !t.is_empty()).map(String::as_str).collect::<Vec<_>>().join(": ");
+            for mark in &panel.marks {
+                let (kind, label, points, color, dash, width) = match mark {
+                    Mark::Line { points, style, label } => {
+                        (KINDS[0], label, points.clone(), style.color, style.dash, style.width)
+                    }
+                    Mark::Points { points, color, label, .. } => {
+                        (KINDS[1], label, points.clone(), *color, Dash::Solid, 1.0)
+                    }
+                    Mark::Level { y, style, label } => {
+                        (KINDS[2], label, vec![(0.0, *y)], style.color, style.dash, style.width)
+                    }
+                    Mark::Band { .. } | Mark::Upright { .. } | Mark::Bars { .. } => continue,
+                };
+                let each = points.len().div_ceil(MOST).max(1);
+                let last = points.len().saturating_sub(1);
+                for (_, point) in points.iter().enumerate().filter(|(i, _)| i % each == 0 || *i == last) {
+                    let label = label.clone().unwrap_or_default();
+                    let axes = [&panel.x, &panel.y];
+                    let [x, y] = axes.map(|a| a.label.replace('\n', " "));
+                    let text = [title.clone(), x, y, label, kind.to_owned(), hex(color), name(dash).to_owned()];
+                    rows.panel.push(number as i64);
+                    rows.text.iter_mut().zip(text).for_each(|(column, value)| column.push(value));
+                    rows.log.iter_mut().zip(axes).for_each(|(column, a)| column.push(a.scale == Scale::Log));
+                    rows.width.push(width);
+                    rows.point.iter_mut().zip([point.0, point.1]).for_each(|(column, value)| column.push(value));
+                }
+            }
+        }
+        if rows.panel.is_empty() {
+            return Ok(None);
+        }
+        let names = ["title", "x label", "y label", "curve", "kind", "color", "dash"];
+        let mut columns = vec![Column::new("panel".into(), rows.panel)];
+        columns.extend(names.iter().zip(rows.text).map(|(name, values)| Column::new((*name).into(), values)));
+        columns.extend(["x log", "y log"].into_iter().zip(rows.log).map(|(n, values)| Column::new(n.into(), values)));
+        columns.push(Column::new("width".into(), rows.width));
+        columns.extend(["x", "y"].into_iter().zip(rows.point).map(|(name, values)| Column::new(name.into(), values)));
+        Table::new("Curves", columns).map(Some)
     }
+}
 
-    /// The figure as SVG text; text stays text in the generic family `sans-serif`.
-    pub fn to_svg(&self) -> Result<String> {
-        output::svg(self)
+fn hex(color: Color) -> String {
+    format!("#{:02x}{:02x}{:02x}", color.0, color.1, color.2)
+}
+
+fn name(dash: Dash) -> &'static str {
+    match dash {
+        Dash::Solid => "solid",
+        Dash::Dashed => "dash",
+        Dash::Dotted => "dot",
+        Dash::DashDot => "dashdot",
+        Dash::LongDash => "longdash",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::style::{LineStyle, Marker, PALETTE};
+    use panelplot::Axis;
+    use panelplot::Panel;
+
+    #[test]
+    fn every_curve_is_there_and_long_ones_are_thinned() {
+        let style = LineStyle::new(PALETTE[0], Dash::Dashed, Marker::None);
+        let long = (0..4000).map(|i| (f64::from(i), 1.0)).collect();
+        let panel = Panel::new("a\nb", Axis::linear("step"), Axis::log("loss")).row_title("gray");
+        let panel = panel.line("short", style, vec![(1.0, 2.0), (3.0, f64::NAN)]).line("long", style, long);
+        let figure = Figure::new(3.0, 2).panel(Panel::blank()).panel(panel);
+        let table = figure.curves().expect("a table").expect("curves");
+        assert_eq!(table.height(), 2 + 1334);
+        let at =
+            |column: &str, row: usize| table.frame().column(column).expect("there").get(row).expect("row").to_string();
+        assert_eq!(
+            (at("panel", 0), at("title", 0), at("y log", 0)),
+            ("1".into(), "\"gray: a b\"".into(), "true".into())
+        );
+        assert_eq!((at("x", 1335), at("dash", 5)), ("3999.0".into(), "\"dash\"".into()));
+        assert!(Figure::new(3.0, 1).panel(Panel::blank()).curves().expect("none").is_none());
+        let folder = tempfile::tempdir().expect("a folder");
+        let files = figure.write_with_curves(folder.path().join("f")).expect("written");
+        assert!(files[2].ends_with("f.curves.parquet") && files[2].is_file());
     }
 }

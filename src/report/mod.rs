@@ -1,7 +1,10 @@
 //! What people read: tables and figures.
 //!
-//! A [`Table`] is a polars frame with a title, units and sensible digits; a [`Figure`] is panels of marks. Both are
-//! written to a temporary name first and renamed, so a file is complete or absent.
+//! A [`Table`] is a polars frame with a title, units and sensible digits; a [`Figure`] (of the crate [`panelplot`]) is panels
+//! of marks, and [`FigureFiles`] writes it. Both are written to a temporary name first and renamed, so a file is complete or
+//! absent. [`siren`] and [`sel`] hold what each paper shows, [`weights`] and [`program_spectrum`] what belongs to any
+//! checkpoint or program, and [`page`] makes one HTML page of it all.
+//!
 //! With the feature `notebook` both show themselves in Jupyter (the Rust kernel evcxr).
 //!
 //! ```
@@ -13,35 +16,22 @@
 //! # Ok::<(), sinexp::error::Error>(())
 //! ```
 
-mod axis;
-mod canvas;
-mod curves;
-mod draw;
+mod escape;
 mod figure;
-pub mod fitting;
-mod image;
-mod layout;
-pub mod losses;
+mod noise;
 #[cfg(any(feature = "notebook", test))]
 mod notebook;
-mod output;
 pub mod page;
 pub mod program_spectrum;
-pub mod scales;
-pub mod sel_curves;
-pub mod sel_mismatch;
-pub mod sel_shapes;
-pub mod sel_weights;
-pub mod sound;
-pub mod spectrum;
+pub mod sel;
+pub mod siren;
 pub mod style;
-pub mod sweeps;
 mod table;
-mod text;
 pub mod weights;
 
-pub use axis::{Axis, Scale};
-pub use curves::CURVES;
-pub use figure::{Figure, Legend, Mark, Panel};
-pub use image::Raster;
+pub use figure::{CURVES, FigureFiles};
+pub use panelplot::{Axis, Figure, Legend, Mark, Panel, Raster, Scale};
+// The names that notebooks use.
+pub use sel::{curves as sel_curves, losses, mismatch as sel_mismatch, scales};
+pub use siren::{fitting, spectrum};
 pub use table::{Table, TableFormat, significant};

@@ -4,6 +4,7 @@
 //! use ndarray::Array3;
 //! use sinexp::analysis::spectrum::Cell;
 //! use sinexp::array::DType;
+//! use sinexp::report::FigureFiles;
 //! use sinexp::report::program_spectrum::{figure, spectra_table, summary_table};
 //! // Jacobians of 5 results by 4 inputs at three points, with the singular values 4, 3, 2, 1.
 //! let values = Array3::from_shape_fn((1, 3, 4), |(_, _, rank)| 4.0 - rank as f64);
@@ -17,17 +18,18 @@
 
 use polars::prelude::Column;
 
-use super::axis::Axis;
-use super::figure::{Figure, Legend, Panel};
+use super::noise;
 use super::style::{self, COLUMN_WIDTH};
 use super::table::Table;
 use crate::analysis::spectrum::Cell;
 use crate::error::Result;
+use panelplot::{Axis, Figure, Legend, Panel};
 
 /// One row: `program`, `rows` and `columns` of each J, `spectra` (points times samples), then as
 /// [`super::spectrum::summary_table`].
 pub fn summary_table(title: &str, cell: &Cell, (rows, columns): (usize, usize)) -> Result<Table> {
     let s = cell.summary();
+    let [smallest, condition] = noise::columns(&[s]);
     let count = |name: &str, n: usize| Column::new(name.into(), [n as i64]);
     let number = |name: &str, v: f64| Column::new(name.into(), [v]);
     let table = Table::new(
@@ -39,13 +41,13 @@ pub fn summary_table(title: &str, cell: &Cell, (rows, columns): (usize, usize)) 
             count("spectra", cell.values().dim().1),
             number("largest", s.largest),
             number("median", s.median),
-            number("smallest", s.smallest),
+            smallest,
             number("mean square", s.mean_square),
-            number("condition", s.condition),
+            condition,
             count("resolved", s.resolved),
         ],
     )?;
-    Ok(table.digits("condition", 3).digits("smallest", 3))
+    Ok(noise::mark(table, &[s]))
 }
 
 /// Every singular value: `program`, `point`, `sample` (of a batch), `rank` (all from 0, rank 0 the largest), `value`. The

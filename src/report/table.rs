@@ -1,5 +1,6 @@
 //! Tables: a polars frame with a title, units and sensible digits, printed and written as CSV, Parquet and Markdown.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,7 @@ pub struct Table {
     frame: DataFrame,
     units: Vec<String>,
     digits: Vec<usize>,
+    instead: BTreeMap<(usize, usize), String>,
 }
 
 impl Table {
@@ -47,7 +49,7 @@ impl Table {
         let title = title.into();
         let count = columns.len();
         let frame = DataFrame::new_infer_height(columns).map_err(|e| Error::numeric(format!("table `{title}`"), e))?;
-        Ok(Table { title, frame, units: vec![String::new(); count], digits: vec![4; count] })
+        Ok(Table { title, frame, units: vec![String::new(); count], digits: vec![4; count], instead: BTreeMap::new() })
     }
 
     /// Shows `unit` in square brackets behind the column's name. A name the table does not have is ignored.
@@ -62,6 +64,15 @@ impl Table {
     pub fn digits(mut self, column: &str, digits: usize) -> Self {
         if let Some(i) = self.index(column) {
             self.digits[i] = digits.max(1);
+        }
+        self
+    }
+
+    /// Shows `text` in this row of the column, where people read the table; the number itself, or that there is none, stays
+    /// in files of numbers. A name the table does not have is ignored.
+    pub fn instead(mut self, column: &str, row: usize, text: String) -> Self {
+        if let Some(i) = self.index(column) {
+            self.instead.insert((i, row), text);
         }
         self
     }
@@ -94,6 +105,10 @@ impl Table {
             let header = column.name().to_string();
             rows[0].push(if unit.is_empty() { header } else { format!("{header} [{unit}]") });
             for row in 0..column.len() {
+                if let Some(text) = self.instead.get(&(i, row)) {
+                    rows[row + 1].push(text.clone());
+                    continue;
+                }
                 rows[row + 1].push(match column.get(row) {
                     Ok(AnyValue::Float64(v)) => significant(v, self.digits[i]),
                     Ok(AnyValue::Float32(v)) => significant(f64::from(v), self.digits[i]),
@@ -201,6 +216,29 @@ pub fn significant(value: f64, digits: usize) -> String {
     }
     let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
     format!("{value:.decimals$}")
+}
+
+/// Three significant digits, with a real minus and a raised exponent: `0.00123`, `1.23 × 10⁻⁵`, `−∞`.
+pub(super) fn readable(value: f64) -> String {
+    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let text = significant(value, 3).replace("inf", "∞");
+    let Some((mantissa, exponent)) = text.split_once('e') else {
+        return text.replace('-', "\u{2212}");
+    };
+    let raised = |c: char| c.to_digit(10).map_or('⁻', |d| RAISED[d as usize]);
+    let exponent: String = exponent.chars().map(raised).collect();
+    format!("{} × 10{exponent}", mantissa.replace('-', "\u{2212}"))
+}
+
+/// The values of `key` in order of first appearance.
+pub(super) fn distinct<'a, T>(all: &'a [T], key: impl Fn(&'a T) -> &'a str) -> Vec<&'a str> {
+    let mut out: Vec<&str> = Vec::new();
+    for value in all.iter().map(key) {
+        if !out.contains(&value) {
+            out.push(value);
+        }
+    }
+    out
 }
 
 #[cfg(test)]

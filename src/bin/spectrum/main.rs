@@ -7,7 +7,6 @@ mod program;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::builder::ArgPredicate;
 use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
 use sinexp::analysis::protocol::SINE_INITS;
@@ -16,7 +15,7 @@ use sinexp::error::{Error, Result};
 use sinexp::files::ensure_writable_folder;
 use sinexp::nn::siren_weights::Layout;
 use sinexp::report::spectrum::{figure, spectra_table, summary_table};
-use sinexp::report::{CURVES, Figure, Table, TableFormat};
+use sinexp::report::{CURVES, Figure, FigureFiles, Table, TableFormat};
 use sinexp::runtime::{set_verbose, tune_allocator};
 
 /// Singular values of J = dh_L/dh_1 at random inputs, by initialisation and depth. The defaults are the protocol of
@@ -57,10 +56,8 @@ struct Arguments {
     domain: Option<(f64, f64)>,
     #[command(flatten)]
     device: DeviceArguments,
-    /// Folder for results; made if need be [default: figures/spectrum; with --weights and --hlo runs/spectrum]
-    #[arg(long, value_name = "FOLDER", default_value = "figures/spectrum", hide_default_value = true,
-          default_value_ifs = [("weights", ArgPredicate::IsPresent, "runs/spectrum"),
-                               ("hlo", ArgPredicate::IsPresent, "runs/spectrum")])]
+    /// Folder for results; made if need be
+    #[arg(long, value_name = "FOLDER", default_value = "runs/spectrum")]
     out: PathBuf,
     /// What to write, separated by commas
     #[arg(long, value_name = "FORMAT,...", default_value = "png,svg,csv,parquet,md", value_delimiter = ',',

@@ -37,7 +37,7 @@ use crate::experiment::Summary;
 use crate::experiment::arguments::conclude;
 use crate::report::scales::{NamedCurve, ScaleCurve, annealing_figure, mean_over_roles, scale_curves};
 use crate::report::style::label;
-use crate::report::{Figure, Table};
+use crate::report::{Figure, FigureFiles, Table};
 
 /// The scales of Figure 6.
 const SCALES: [&str; 3] = ["e_w", "l_w", "m"];

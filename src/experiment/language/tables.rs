@@ -25,7 +25,7 @@ use crate::experiment::Summary;
 use crate::experiment::arguments::conclude;
 use crate::report::losses::{LossCell, LossCurve, evaluation_figure, training_figure};
 use crate::report::style::label;
-use crate::report::{Table, TableFormat};
+use crate::report::{FigureFiles, Table, TableFormat};
 
 pub(super) const FORMATS: [TableFormat; 3] = [TableFormat::Csv, TableFormat::Parquet, TableFormat::Markdown];
 

@@ -165,7 +165,7 @@ mod tests {
 
     use super::*;
     use crate::report::style::{LineStyle, Marker, PALETTE};
-    use crate::report::{Axis, CURVES, Figure, Panel as Drawn};
+    use crate::report::{Axis, CURVES, Figure, FigureFiles, Panel as Drawn};
 
     #[test]
     fn a_figure_comes_back_panel_by_panel() {

@@ -2,7 +2,7 @@
 
 use super::folder::Run;
 use super::grid::{Cell, Grid};
-use crate::report::sweeps::distinct;
+use crate::report::table::distinct;
 
 /// `value ± error` with the error's decimals, at least `decimals`, or the value alone where the error is no number.
 fn with_error(value: &Cell, error: Option<&Cell>, decimals: usize) -> String {

@@ -4,44 +4,20 @@ use super::folder::Run;
 use super::readme::time;
 use super::record::NOT_RECORDED;
 use super::section::{self, name};
+use crate::error::{Error, Result};
+use crate::files::reason;
+use crate::report::escape::escape;
 
 const FRAME: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Text for HTML, in an element or in a quoted attribute.
-pub(in crate::report) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
-        }
-    }
-    out
-}
-
-/// A name that can stand in `id` and behind `#`.
-pub(super) fn id(text: &str) -> String {
-    let mut out = String::new();
-    for character in text.chars().flat_map(char::to_lowercase) {
-        match character {
-            c if c.is_alphanumeric() => out.push(c),
-            _ if out.ends_with('-') || out.is_empty() => {}
-            _ => out.push('-'),
-        }
-    }
-    out.trim_end_matches('-').to_owned()
-}
-
 /// The page of `runs`, in their order, under `title`.
-pub fn html(title: &str, runs: &[Run]) -> String {
+///
+/// **Errors** when there are charts and the library that draws them is missing.
+pub fn html(title: &str, runs: &[Run]) -> Result<String> {
     let charts = runs.iter().flat_map(|r| &r.drawings).any(|d| d.chart.is_some());
-    let library = if charts { library() } else { String::new() };
+    let library = if charts { library(LIBRARY)? } else { String::new() };
     let parts = [
         ("{{title}}", escape(title)),
         ("{{style}}", STYLE.to_owned()),
@@ -63,12 +39,21 @@ pub fn html(title: &str, runs: &[Run]) -> String {
         out += value;
         rest = &rest[at + place.len()..];
     }
-    out + rest
+    Ok(out + rest)
 }
 
-/// plotly.js, the file that `./setup` took from the package `plotly`, as a script element.
-fn library() -> String {
-    String::new()
+/// plotly.js, which `./setup` puts into the checkout's folder of the native side.
+const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.xla/plotly/plotly.min.js");
+
+/// The file of plotly.js as a script element.
+///
+/// **Errors** when it is missing.
+fn library(path: &str) -> Result<String> {
+    let missing = |e: std::io::Error| {
+        let reason = reason(&e);
+        Error::file(path, format!("plotly.js, which draws the page's charts, cannot be read: {reason}; run ./setup"))
+    };
+    Ok(format!("<script>{}</script>", std::fs::read_to_string(path).map_err(missing)?))
 }
 
 fn contents(runs: &[Run]) -> String {
@@ -120,21 +105,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_from_a_file_becomes_markup() {
-        assert_eq!(escape("<a href='x'>&\"b\"</a>"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;b&quot;&lt;/a&gt;");
-        assert_eq!(id("figures/siren-table2/CPU <b>"), "figures-siren-table2-cpu-b");
-    }
-
-    #[test]
     fn the_library_is_one_whole_script() {
-        let script = library();
+        let script = library(LIBRARY).expect("./setup has fetched it");
         assert!(script.starts_with("<script") && script.ends_with("</script>") && script.contains("plotly.js v"));
         assert!(script.len() > 1_000_000 && !script.contains("MathJax.js"));
+        assert_eq!(script.matches("</script").count(), 1);
+        let e = library("no/such/plotly.min.js").expect_err("missing").to_string();
+        assert!(e.starts_with("no/such/plotly.min.js: plotly.js") && e.ends_with("run ./setup"), "{e}");
     }
 
     #[test]
     fn places_of_the_frame_are_all_filled() {
-        let page = html("A {{script}} & <b>", &[]);
+        let page = html("A {{script}} & <b>", &[]).expect("a page");
         assert!(page.contains("<title>A {{script}} &amp; &lt;b&gt;</title>"));
         assert_eq!(page.matches("{{").count(), page.matches("{{script}}").count());
         assert!(!page.contains("<script src") && !page.contains("plotly.js v"));

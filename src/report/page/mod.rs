@@ -17,7 +17,7 @@
 //! RunRecord::new("widths", 0, "cpu").write(folder)?;
 //! let runs = find(&[folder.to_owned()])?;
 //! assert_eq!(runs[0].grid("table").unwrap().cell(&["64"], "loss").unwrap().number, Some(0.25));
-//! let page = html("My results", &runs);
+//! let page = html("My results", &runs)?;
 //! assert!(page.contains("<title>My results</title>") && page.contains("Widths"));
 //! # Ok::<(), sinexp::error::Error>(())
 //! ```

@@ -4,8 +4,8 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 use super::folder::{Drawing, Run};
 use super::grid::{Cell, Grid};
-use super::html::{escape, id};
 use super::record::{NOT_RECORDED, duration};
+use crate::report::escape::{escape, id};
 
 /// Rows from which a table has a box to filter it.
 const FILTERED: usize = 6;

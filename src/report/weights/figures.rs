@@ -1,10 +1,9 @@
 //! Figures 1, 13 and 14 of 2607.09967: pretrained weights beside Xavier's initialisation.
 
 use crate::analysis::weights::{Distances, Report, Role, Survey, Wanted, Whole};
-use crate::report::axis::Axis;
-use crate::report::figure::{Figure, Legend, Mark, Panel};
 use crate::report::style::{Color, Dash, LineStyle, Marker, PALETTE, TEXT_WIDTH};
 use crate::report::table::significant;
+use panelplot::{Axis, Figure, Legend, Mark, Panel};
 
 /// The pretrained weights are vermillion, Xavier's blue; the first are solid, the second dashed.
 const PRETRAINED: LineStyle = LineStyle::new(PALETTE[1], Dash::Solid, Marker::Circle);

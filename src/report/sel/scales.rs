@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use std::collections::BTreeMap;
-//! use sinexp::report::scales::{mean_over_roles, scale_curves, scale_table};
+//! use sinexp::report::sel::scales::{mean_over_roles, scale_curves, scale_table};
 //! // What a language run tracks, before training and after 100 steps.
 //! let tracked = |q, k| BTreeMap::from([("q.e_w".to_owned(), q), ("k.e_w".to_owned(), k)]);
 //! let rows = [(0, tracked(1.0, 1.0)), (100, tracked(1.5, 2.0))];
@@ -14,11 +14,10 @@
 
 use polars::prelude::Column;
 
-use super::axis::Axis;
-use super::figure::{Figure, Legend, Mark, Panel};
-use super::style::{COLUMN_WIDTH, Color, Dash, LineStyle, Marker, PALETTE, TEXT_WIDTH};
-use super::table::Table;
 use crate::error::Result;
+use crate::report::style::{COLUMN_WIDTH, Color, Dash, LineStyle, Marker, PALETTE, TEXT_WIDTH};
+use crate::report::table::Table;
+use panelplot::{Axis, Figure, Legend, Mark, Panel};
 
 /// Evaluation losses of a run under the name that the legend shows.
 #[derive(Clone, Debug)]

@@ -1,7 +1,8 @@
 //! Figures of sweeps: test MSE against the input frequency (Figure 2), loss against the learning rate (Figure 6).
 //!
 //! ```
-//! use sinexp::report::sweeps::{SweepPanel, omega_figure};
+//! use sinexp::report::FigureFiles;
+//! use sinexp::report::siren::sweeps::{SweepPanel, omega_figure};
 //! let points = vec![(16.0, 0.02), (64.0, 0.004), (256.0, 0.05)];
 //! let curves = vec![("sm20".to_owned(), points)];
 //! let panel = SweepPanel { title: "Camera".into(), row: "grayscale".into(), curves, matched: Some(0.003) };
@@ -15,36 +16,19 @@
 //! # Ok::<(), sinexp::error::Error>(())
 //! ```
 
-use super::axis::Axis;
-use super::figure::{Figure, Legend, Mark, Panel};
-use super::fitting::readable;
-use super::style::{self, Color, Dash, LineStyle, Marker, TEXT_WIDTH, label};
+use crate::report::style::{self, Color, Dash, LineStyle, Marker, TEXT_WIDTH, label, named};
+use crate::report::table::{distinct, readable};
+use panelplot::{Axis, Figure, Legend, Mark, Panel};
 
 /// The level of the method that needs no sweep.
 const RED: Color = Color(0xc0, 0x10, 0x20);
 /// Losses above this many times the middle one are cut off: a diverged run would squeeze all others together.
 const TALL: f64 = 30.0;
 
-/// Name and style of curve `i` of `n`; a name that no method has gets a style by its place.
-pub(super) fn named(id: &str, i: usize, n: usize) -> (&str, LineStyle) {
-    style::method(id).map_or_else(|| (id, style::sequence(i, n)), |(label, style)| (label, style))
-}
-
 /// The points that a log-log panel can show.
 fn positive(points: impl IntoIterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let usable = |v: f64| v.is_finite() && v > 0.0;
     points.into_iter().filter(|p| usable(p.0) && usable(p.1)).collect()
-}
-
-/// The values of `key` in order of first appearance.
-pub(super) fn distinct<'a, T>(all: &'a [T], key: impl Fn(&'a T) -> &'a str) -> Vec<&'a str> {
-    let mut out: Vec<&str> = Vec::new();
-    for value in all.iter().map(key) {
-        if !out.contains(&value) {
-            out.push(value);
-        }
-    }
-    out
 }
 
 /// One image's sweep: a panel of [`omega_figure`].
@@ -237,12 +221,8 @@ mod tests {
 
     #[test]
     fn panels_have_their_own_ranges() {
-        let mut second = sweep("Clock", "RGB");
-        second.curves.iter_mut().flat_map(|c| &mut c.1).for_each(|p| p.1 *= 1e4);
-        second.matched = None;
-        let figure = omega_figure(&[sweep("Brick", "RGB"), second], 2, "");
-        let layout = super::super::layout::Layout::new(&figure);
-        assert!(layout.places[0].y.0.high < layout.places[1].y.0.low);
+        let figure = omega_figure(&[sweep("Brick", "RGB"), sweep("Clock", "RGB")], 2, "");
+        assert!(!figure.shared && figure.panels.iter().all(|panel| panel.y.range.is_none()));
     }
 
     #[test]

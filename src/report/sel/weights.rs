@@ -4,7 +4,7 @@
 //! use sinexp::analysis::sel_weights::{Snapshot, distributions};
 //! use sinexp::nn::language_model::{LanguageModel, Start};
 //! use sinexp::nn::{parameterization::Standard, transformer::Transformer};
-//! use sinexp::report::sel_weights::weight_table;
+//! use sinexp::report::sel::weights::weight_table;
 //! # use sinexp::{array::Array, random::Key};
 //! let transformer = Transformer::new(32, 16, 1);
 //! let start = LanguageModel::new(transformer.clone(), Standard).initial(Start::default(), Key::new(0))?;
@@ -19,13 +19,12 @@
 
 use polars::prelude::Column;
 
-use super::axis::Axis;
-use super::figure::{Figure, Legend, Panel};
-use super::style::{Color, Dash, LineStyle, Marker, PALETTE, TEXT_WIDTH};
-use super::table::Table;
 use crate::analysis::sel_roles::ROLES;
 use crate::analysis::sel_weights::{Distributions, RoleWeights};
 use crate::error::Result;
+use crate::report::style::{Color, Dash, LineStyle, Marker, PALETTE, TEXT_WIDTH};
+use crate::report::table::Table;
+use panelplot::{Axis, Figure, Legend, Panel};
 
 const BASELINE: LineStyle = LineStyle::new(Color(0x55, 0x55, 0x55), Dash::Dashed, Marker::None);
 const SEL: LineStyle = LineStyle::new(PALETTE[0], Dash::Solid, Marker::None);

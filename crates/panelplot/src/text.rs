@@ -1,14 +1,14 @@
 //! Text made to fit: sizes that suit a width, notes broken into lines.
 
-use super::canvas::{Anchor, Type, text_width};
-use super::style::{NORMAL, SMALL};
+use crate::canvas::{Anchor, Type, text_width};
+use crate::style::{NORMAL, SMALL};
 
 /// The smallest text that is set to fit, in points.
 const LEAST: f64 = 5.0;
 
 /// The largest size up to [`NORMAL`] at which every line of each text fits the width given with it, but not below
 /// [`LEAST`].
-pub(super) fn fitting<'a>(texts: impl Iterator<Item = (&'a str, f64)>) -> f64 {
+pub(crate) fn fitting<'a>(texts: impl Iterator<Item = (&'a str, f64)>) -> f64 {
     let kind = Type::new(NORMAL, Anchor::Left);
     let share = |(text, room): (&str, f64)| {
         text.lines().map(|line| room / text_width(line, &kind).max(1.0)).fold(1.0, f64::min)
@@ -17,7 +17,7 @@ pub(super) fn fitting<'a>(texts: impl Iterator<Item = (&'a str, f64)>) -> f64 {
 }
 
 /// Breaks a note into lines that fit; a word longer than a line (a file's name) is broken where the line ends.
-pub(super) fn wrap(text: &str, width: f64) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: f64) -> Vec<String> {
     let kind = Type::new(SMALL * 0.92, Anchor::Left);
     let fits = |text: &str| text_width(text, &kind) <= width;
     let pieces = |word: &str| {
@@ -45,8 +45,8 @@ pub(super) fn wrap(text: &str, width: f64) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::style::register_fonts;
     use super::*;
+    use crate::style::register_fonts;
 
     #[test]
     fn notes_are_broken_between_words_and_long_words_where_the_line_ends() {

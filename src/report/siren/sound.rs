@@ -1,7 +1,8 @@
 //! Figure 5: a fitted sound, whole and at its beginning.
 //!
 //! ```
-//! use sinexp::report::sound::{SoundRow, sound_figure};
+//! use sinexp::report::FigureFiles;
+//! use sinexp::report::siren::sound::{SoundRow, sound_figure};
 //! let truth: Vec<f64> = (0..800).map(|i| (f64::from(i) * 0.3).sin()).collect();
 //! let prediction = truth.iter().map(|v| 0.9 * v).collect(); // an error of a tenth: 20 dB
 //! let row = SoundRow { id: "uniform-mm".into(), prediction, snr_db: 20.0 };
@@ -13,9 +14,8 @@
 //! # Ok::<(), sinexp::error::Error>(())
 //! ```
 
-use super::axis::Axis;
-use super::figure::{Figure, Mark, Panel};
-use super::style::{Color, Dash, LineStyle, Marker, PALETTE, TEXT_WIDTH, label};
+use crate::report::style::{Color, Dash, LineStyle, Marker, PALETTE, TEXT_WIDTH, label};
+use panelplot::{Axis, Figure, Mark, Panel};
 
 /// Bins of the envelope: one per pixel of the left panels at 300 dots per inch, about.
 const BINS: usize = 840;

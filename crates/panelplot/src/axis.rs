@@ -15,10 +15,14 @@ pub enum Scale {
 /// One axis of a panel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    pub(super) label: String,
-    pub(super) scale: Scale,
-    pub(super) range: Option<(f64, f64)>,
-    pub(super) ticks: Option<Vec<f64>>,
+    /// Its name, with units in square brackets if it has any.
+    pub label: String,
+    /// How data become positions.
+    pub scale: Scale,
+    /// Ends asked for; without them the data's, with a little room.
+    pub range: Option<(f64, f64)>,
+    /// Where ticks are; without them at round numbers.
+    pub ticks: Option<Vec<f64>>,
 }
 
 impl Axis {
@@ -66,7 +70,7 @@ impl Axis {
     /// The range shown: the one asked for, or the data's with a little room. Numbers beyond 1e300, and subnormal ones on a log axis, have
     /// no place, so that
     /// differences and ratios of ends are numbers.
-    pub(super) fn fit(&self, data: impl Iterator<Item = f64>) -> Span {
+    pub(crate) fn fit(&self, data: impl Iterator<Item = f64>) -> Span {
         let usable = |v: &f64| v.abs() <= FARTHEST && (self.scale == Scale::Linear || *v >= f64::MIN_POSITIVE);
         let (low, high) = self.range.unwrap_or_else(|| {
             let (low, high) =
@@ -84,7 +88,7 @@ impl Axis {
         Span { scale: self.scale, low, high }
     }
 
-    pub(super) fn marks(&self, span: &Span, room: usize) -> Ticks {
+    pub(crate) fn marks(&self, span: &Span, room: usize) -> Ticks {
         match &self.ticks {
             Some(values) => Ticks {
                 major: values.iter().filter(|v| span.contains(**v)).map(|v| (*v, number(*v))).collect(),
@@ -98,15 +102,15 @@ impl Axis {
 
 /// An axis' visible range.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Span {
-    pub(super) scale: Scale,
-    pub(super) low: f64,
-    pub(super) high: f64,
+pub(crate) struct Span {
+    pub(crate) scale: Scale,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
 impl Span {
     /// Position of `value` along the axis, 0 at `low` and 1 at `high`; `None` where it has no place.
-    pub(super) fn position(&self, value: f64) -> Option<f64> {
+    pub(crate) fn position(&self, value: f64) -> Option<f64> {
         let t = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
             Scale::Log if value > 0.0 => (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
@@ -122,16 +126,16 @@ impl Span {
 
 /// A tick's text: `base`, and an exponent set as a superscript behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Label {
-    pub(super) base: String,
-    pub(super) exponent: Option<String>,
+pub(crate) struct Label {
+    pub(crate) base: String,
+    pub(crate) exponent: Option<String>,
 }
 
 /// Ticks with labels, and the small ones between them.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Ticks {
-    pub(super) major: Vec<(f64, Label)>,
-    pub(super) minor: Vec<f64>,
+pub(crate) struct Ticks {
+    pub(crate) major: Vec<(f64, Label)>,
+    pub(crate) minor: Vec<f64>,
 }
 
 fn minus(text: &str) -> String {

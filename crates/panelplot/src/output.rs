@@ -3,28 +3,46 @@
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use plotters::prelude::{BitMapBackend, SVGBackend};
 
-use super::canvas::Canvas;
-use super::draw::draw;
-use super::figure::Figure;
-use super::image::Raster;
-use super::layout::Layout;
-use super::style::register_fonts;
+use crate::canvas::Canvas;
+use crate::draw::draw;
 use crate::error::{Error, Result};
+use crate::figure::Figure;
+use crate::layout::Layout;
+use crate::raster::Raster;
+use crate::style::register_fonts;
 
 /// Dots per inch of PNG files.
-pub(super) const DPI: f64 = 300.0;
+const DPI: f64 = 300.0;
 /// Pixels drawn per pixel written, each way: the smoothing of edges.
 const OVERSAMPLE: usize = 3;
 /// Units of an SVG's coordinate system per point.
 const SVG_UNITS: f64 = 20.0;
 
-/// The PNG at this many dots per inch of the printed size.
-pub(super) fn png(figure: &Figure, dpi: f64) -> Result<Vec<u8>> {
+impl Figure {
+    /// The figure as a PNG file's bytes, 300 dots per inch of the printed size.
+    ///
+    /// **Errors** when it has more than 8192 pixels either way.
+    pub fn to_png(&self) -> Result<Vec<u8>> {
+        png(self, DPI)
+    }
+
+    /// [`Figure::to_png`] with another number of dots per inch.
+    pub fn to_png_at(&self, dots_per_inch: f64) -> Result<Vec<u8>> {
+        png(self, dots_per_inch)
+    }
+
+    /// The figure as SVG text; text stays text in the generic family `sans-serif`.
+    pub fn to_svg(&self) -> Result<String> {
+        svg(self)
+    }
+}
+
+fn png(figure: &Figure, dpi: f64) -> Result<Vec<u8>> {
     register_fonts()?;
     let layout = Layout::new(figure);
     let (width, height) = ((layout.width * dpi / 72.0).ceil() as usize, (layout.height * dpi / 72.0).ceil() as usize);
     if width.max(height) > 8192 {
-        return Err(Error::numeric("figure", format!("{width} by {height} pixels is too large to draw")));
+        return Err(Error::new("figure", format!("{width} by {height} pixels is too large to draw")));
     }
     let scale = dpi / 72.0 * OVERSAMPLE as f64;
     let (wide, tall) = (width * OVERSAMPLE, height * OVERSAMPLE);
@@ -46,7 +64,7 @@ pub(super) fn png(figure: &Figure, dpi: f64) -> Result<Vec<u8>> {
     Raster::new(width, height, large.resized(width, height))?.to_png(Some(dpi))
 }
 
-pub(super) fn svg(figure: &Figure) -> Result<String> {
+fn svg(figure: &Figure) -> Result<String> {
     register_fonts()?;
     let layout = Layout::new(figure);
     let size = |v: f64| (v * SVG_UNITS).ceil() as u32;
@@ -59,7 +77,7 @@ pub(super) fn svg(figure: &Figure) -> Result<String> {
     let body = text
         .split_once('>')
         .map(|(_, body)| body)
-        .ok_or_else(|| Error::numeric("figure", "plotters wrote an SVG without a root element"))?;
+        .ok_or_else(|| Error::new("figure", "plotters wrote an SVG without a root element"))?;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.2}pt\" height=\"{:.2}pt\" \
          viewBox=\"0 0 {width} {height}\" stroke-linejoin=\"round\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",

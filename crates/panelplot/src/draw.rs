@@ -2,17 +2,17 @@
 
 use plotters::prelude::DrawingBackend;
 
-use super::axis::{Label, Span};
-use super::canvas::{Anchor, At, Canvas, Rect, Type, clip, text_width};
-use super::figure::{Figure, Mark};
-use super::layout::{BARS, Key, Layout, Place, SUPERSCRIPT, TICK, label_width, sample_width};
-use super::style::{Color, Dash, FRAME, LineStyle, Marker, SMALL};
+use crate::axis::{Label, Span};
+use crate::canvas::{Anchor, At, Canvas, Rect, Type, clip, text_width};
 use crate::error::Result;
+use crate::figure::{Figure, Mark};
+use crate::layout::{BARS, Key, Layout, Place, SUPERSCRIPT, TICK, label_width, sample_width};
+use crate::style::{Color, Dash, FRAME, LineStyle, Marker, SMALL};
 
 /// Height of a digit over the font size: what centres a tick label on its tick.
 const DIGIT: f64 = 0.73;
 
-pub(super) fn draw<DB: DrawingBackend>(figure: &Figure, layout: &Layout, canvas: &mut Canvas<DB>) -> Result<()> {
+pub(crate) fn draw<DB: DrawingBackend>(figure: &Figure, layout: &Layout, canvas: &mut Canvas<DB>) -> Result<()> {
     for (panel, place) in figure.panels.iter().zip(&layout.places) {
         if panel.blank {
             continue;

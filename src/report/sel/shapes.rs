@@ -4,7 +4,7 @@
 //! use sinexp::analysis::sel_shapes::{ShapeSettings, shapes};
 //! use sinexp::nn::language_model::{LanguageModel, Start};
 //! use sinexp::nn::{sel::Sel, transformer::Transformer};
-//! use sinexp::report::sel_shapes::{shape_curves, shape_table};
+//! use sinexp::report::sel::shapes::{shape_curves, shape_table};
 //! # use sinexp::random::Key;
 //! let (transformer, sel) = (Transformer::new(32, 16, 1), Sel::new(8.0));
 //! let parameters = LanguageModel::new(transformer.clone(), sel.clone()).initial(Start::default(), Key::new(0))?;
@@ -20,12 +20,11 @@
 
 use polars::prelude::Column;
 
-use super::axis::Axis;
-use super::figure::{Figure, Legend, Mark, Panel};
-use super::style::{Color, Dash, LineStyle, Marker, PALETTE, TEXT_WIDTH};
-use super::table::Table;
 use crate::analysis::sel_shapes::{QUANTILES, RoleShape, RoleSummary};
 use crate::error::Result;
+use crate::report::style::{Color, Dash, LineStyle, Marker, PALETTE, TEXT_WIDTH};
+use crate::report::table::Table;
+use panelplot::{Axis, Figure, Legend, Mark, Panel};
 
 const GRAY: Color = Color(0x77, 0x77, 0x77);
 const IDENTITY: LineStyle = LineStyle::new(GRAY, Dash::Dashed, Marker::None).with_width(0.7);

@@ -1,7 +1,8 @@
 //! Loss curves of language models (2607.09967, Figures 4 and 5).
 //!
 //! ```
-//! use sinexp::report::losses::{LossCell, LossCurve, evaluation_figure};
+//! use sinexp::report::FigureFiles;
+//! use sinexp::report::sel::losses::{LossCell, LossCurve, evaluation_figure};
 //! let curve = |id: &str, end: f64| {
 //!     let loss = |i| (100.0 * f64::from(i), 5.5 + (end - 5.5) * f64::from(i) / 10.0);
 //!     LossCurve { id: id.into(), points: (0..=10).map(loss).collect() }
@@ -14,10 +15,8 @@
 //! # Ok::<(), sinexp::error::Error>(())
 //! ```
 
-use super::axis::Axis;
-use super::figure::{Figure, Legend, Panel};
-use super::style::{COLUMN_WIDTH, TEXT_WIDTH};
-use super::sweeps::named;
+use crate::report::style::{COLUMN_WIDTH, TEXT_WIDTH, named};
+use panelplot::{Axis, Figure, Legend, Panel};
 
 /// A curve of a method.
 #[derive(Clone, Debug)]

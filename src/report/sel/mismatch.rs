@@ -3,7 +3,7 @@
 //! ```
 //! use sinexp::analysis::sel_mismatch::{SelStart, StartSettings};
 //! use sinexp::nn::{language_model::Target, sel::Sel};
-//! use sinexp::report::sel_mismatch::{outlier_table, sign_table};
+//! use sinexp::report::sel::mismatch::{outlier_table, sign_table};
 //! use sinexp::runtime::Device;
 //! let settings = StartSettings { sel: Sel::new(8.0), shape: [16, 16], target: Target::XavierUniform, seed: 0 };
 //! let start = SelStart::new(&Device::open("cpu")?, settings)?;
@@ -17,15 +17,14 @@
 
 use polars::prelude::Column;
 
-use super::axis::Axis;
-use super::figure::{Figure, Legend, Mark, Panel};
-use super::style::{COLUMN_WIDTH, Color, Dash, LineStyle, Marker, PALETTE, TEXT_WIDTH};
-use super::table::Table;
 use crate::analysis::distribution::{density, edges, histogram, quantile, sorted};
 use crate::analysis::sel_mismatch::{BySign, SelStart, small_weight_ratio};
 use crate::error::Result;
 use crate::nn::sel::Mode;
 use crate::random::Key;
+use crate::report::style::{COLUMN_WIDTH, Color, Dash, LineStyle, Marker, PALETTE, TEXT_WIDTH};
+use crate::report::table::Table;
+use panelplot::{Axis, Figure, Legend, Mark, Panel};
 
 const GRAY: Color = Color(0x77, 0x77, 0x77);
 const IDENTITY: LineStyle = LineStyle::new(GRAY, Dash::Dashed, Marker::None).with_width(0.7);

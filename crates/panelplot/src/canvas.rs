@@ -4,34 +4,34 @@ use plotters::prelude::DrawingBackend;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color as _, FontDesc, FontFamily, FontStyle, FontTransform, RGBAColor, ShapeStyle, TextStyle};
 
-use super::style::{Color, Dash, LineStyle, Marker};
 use crate::error::{Error, Result};
+use crate::style::{Color, Dash, LineStyle, Marker};
 
 /// A point on the page: points (1/72 inch) from the left and from the top.
-pub(super) type At = (f64, f64);
+pub(crate) type At = (f64, f64);
 
 /// A rectangle on the page, in points.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Rect {
-    pub(super) left: f64,
-    pub(super) top: f64,
-    pub(super) right: f64,
-    pub(super) bottom: f64,
+pub(crate) struct Rect {
+    pub(crate) left: f64,
+    pub(crate) top: f64,
+    pub(crate) right: f64,
+    pub(crate) bottom: f64,
 }
 
 impl Rect {
-    pub(super) fn width(&self) -> f64 {
+    pub(crate) fn width(&self) -> f64 {
         self.right - self.left
     }
 
-    pub(super) fn height(&self) -> f64 {
+    pub(crate) fn height(&self) -> f64 {
         self.bottom - self.top
     }
 }
 
 /// Where text is relative to its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Anchor {
+pub(crate) enum Anchor {
     Left,
     Center,
     Right,
@@ -39,17 +39,17 @@ pub(super) enum Anchor {
 
 /// What a piece of text looks like.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Type {
-    pub(super) size: f64,
-    pub(super) bold: bool,
-    pub(super) color: Color,
-    pub(super) anchor: Anchor,
+pub(crate) struct Type {
+    pub(crate) size: f64,
+    pub(crate) bold: bool,
+    pub(crate) color: Color,
+    pub(crate) anchor: Anchor,
     /// Reads upwards instead of to the right.
-    pub(super) upright: bool,
+    pub(crate) upright: bool,
 }
 
 impl Type {
-    pub(super) fn new(size: f64, anchor: Anchor) -> Self {
+    pub(crate) fn new(size: f64, anchor: Anchor) -> Self {
         Type { size, bold: false, color: Color::INK, anchor, upright: false }
     }
 }
@@ -63,17 +63,17 @@ fn font(kind: &Type, scale: f64) -> FontDesc<'static> {
 }
 
 /// Width of `text` in points, in the bundled font.
-pub(super) fn text_width(text: &str, kind: &Type) -> f64 {
+pub(crate) fn text_width(text: &str, kind: &Type) -> f64 {
     // Measured 16 times as large, because plotters gives whole pixels.
     font(kind, 16.0).box_size(text).map_or(0.0, |(w, _)| f64::from(w) / 16.0)
 }
 
 fn done<T, E: std::fmt::Display>(result: Result<T, E>) -> Result<T> {
-    result.map_err(|e| Error::numeric("drawing a figure", e))
+    result.map_err(|e| Error::new("drawing a figure", e))
 }
 
 /// A plotters backend addressed in points.
-pub(super) struct Canvas<DB: DrawingBackend> {
+pub(crate) struct Canvas<DB: DrawingBackend> {
     backend: DB,
     /// Pixels per point.
     scale: f64,
@@ -82,11 +82,11 @@ pub(super) struct Canvas<DB: DrawingBackend> {
 }
 
 impl<DB: DrawingBackend> Canvas<DB> {
-    pub(super) fn new(backend: DB, scale: f64, ascent: f64) -> Self {
+    pub(crate) fn new(backend: DB, scale: f64, ascent: f64) -> Self {
         Canvas { backend, scale, ascent }
     }
 
-    pub(super) fn finish(mut self) -> Result<()> {
+    pub(crate) fn finish(mut self) -> Result<()> {
         done(self.backend.present())
     }
 
@@ -100,7 +100,7 @@ impl<DB: DrawingBackend> Canvas<DB> {
     }
 
     /// A polyline. Points closer together than a tenth of a point are merged.
-    pub(super) fn line(&mut self, points: &[At], color: Color, width: f64, dash: Dash) -> Result<()> {
+    pub(crate) fn line(&mut self, points: &[At], color: Color, width: f64, dash: Dash) -> Result<()> {
         for piece in dashes(&thin(points), dash, width) {
             let style = self.shape(color, 1.0, width, false);
             for part in unfold(&piece) {
@@ -112,14 +112,14 @@ impl<DB: DrawingBackend> Canvas<DB> {
     }
 
     /// A filled polygon.
-    pub(super) fn polygon(&mut self, points: &[At], color: Color, alpha: f64) -> Result<()> {
+    pub(crate) fn polygon(&mut self, points: &[At], color: Color, alpha: f64) -> Result<()> {
         let style = self.shape(color, alpha, 0.0, true);
         let pixels: Vec<_> = points.iter().map(|p| self.pixel(*p)).collect();
         done(self.backend.fill_polygon(pixels, &style))
     }
 
     /// The outline of a rectangle.
-    pub(super) fn frame(&mut self, r: &Rect, color: Color, width: f64) -> Result<()> {
+    pub(crate) fn frame(&mut self, r: &Rect, color: Color, width: f64) -> Result<()> {
         // Four strips that overlap at the corners: a closed stroke would need joins that backends draw differently.
         let h = width / 2.0;
         let strip = |left: f64, top: f64, right: f64, bottom: f64| {
@@ -132,7 +132,7 @@ impl<DB: DrawingBackend> Canvas<DB> {
     }
 
     /// Text whose baseline starts, is centred or ends at `at`.
-    pub(super) fn text(&mut self, text: &str, (x, y): At, kind: &Type) -> Result<()> {
+    pub(crate) fn text(&mut self, text: &str, (x, y): At, kind: &Type) -> Result<()> {
         let down = self.ascent * kind.size;
         let at = self.pixel(if kind.upright { (x - down, y) } else { (x, y - down) });
         let h = match kind.anchor {
@@ -148,7 +148,7 @@ impl<DB: DrawingBackend> Canvas<DB> {
     }
 
     /// A marker of `size` points across.
-    pub(super) fn marker(&mut self, (x, y): At, marker: Marker, size: f64, color: Color) -> Result<()> {
+    pub(crate) fn marker(&mut self, (x, y): At, marker: Marker, size: f64, color: Color) -> Result<()> {
         let r = size / 2.0;
         let regular = |n: usize, turn: f64, radius: f64, inner: f64| -> Vec<At> {
             (0..n)
@@ -175,7 +175,7 @@ impl<DB: DrawingBackend> Canvas<DB> {
     }
 
     /// A short stroke with its marker, as a legend shows it.
-    pub(super) fn sample(&mut self, (x, y): At, length: f64, style: &LineStyle) -> Result<()> {
+    pub(crate) fn sample(&mut self, (x, y): At, length: f64, style: &LineStyle) -> Result<()> {
         self.line(&[(x, y), (x + length, y)], style.color, style.width, style.dash)?;
         self.marker((x + length / 2.0, y), style.marker, 2.2 + style.width, style.color)
     }
@@ -215,7 +215,7 @@ fn unfold(points: &[At]) -> Vec<&[At]> {
 }
 
 /// The strokes of a dashed polyline.
-pub(super) fn dashes(points: &[At], dash: Dash, width: f64) -> Vec<Vec<At>> {
+pub(crate) fn dashes(points: &[At], dash: Dash, width: f64) -> Vec<Vec<At>> {
     let pattern = dash.pattern();
     if points.len() < 2 {
         return Vec::new();
@@ -257,7 +257,7 @@ pub(super) fn dashes(points: &[At], dash: Dash, width: f64) -> Vec<Vec<At>> {
 }
 
 /// The parts of a polyline inside `r`; `None` points break it.
-pub(super) fn clip(points: impl IntoIterator<Item = Option<At>>, r: &Rect) -> Vec<Vec<At>> {
+pub(crate) fn clip(points: impl IntoIterator<Item = Option<At>>, r: &Rect) -> Vec<Vec<At>> {
     let mut out: Vec<Vec<At>> = Vec::new();
     let mut previous: Option<At> = None;
     for point in points {
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn text_is_measured_in_points() {
-        super::super::style::register_fonts().expect("font");
+        crate::style::register_fonts().expect("font");
         let kind = Type::new(10.0, Anchor::Left);
         // DejaVu Sans digits are 0.636 em wide; plotters draws 1.24 / 1.164 times the nominal size.
         let expected = 4.0 * 6.36 * 1.24 / 1.164;

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use sinexp::analysis::sel_curves::{Request, at_start, curves};
-//! use sinexp::report::sel_curves::curve_table;
+//! use sinexp::report::sel::curves::curve_table;
 //! use sinexp::{nn::sel::Mode, runtime::Device};
 //! let sel = at_start(Mode::Congruent, 8.0, 0.0);
 //! let request = Request { figure: "mine", panel: 0, label: "congruent".into(), sel, range: 0.1 };
@@ -15,12 +15,11 @@
 
 use polars::prelude::Column;
 
-use super::axis::Axis;
-use super::figure::{Figure, Legend, Mark, Panel};
-use super::style::{COLUMN_WIDTH, Color, Dash, LineStyle, Marker, PALETTE, TEXT_WIDTH};
-use super::table::Table;
 use crate::analysis::sel_curves::{Curve, CurveSettings};
 use crate::error::Result;
+use crate::report::style::{COLUMN_WIDTH, Color, Dash, LineStyle, Marker, PALETTE, TEXT_WIDTH};
+use crate::report::table::Table;
+use panelplot::{Axis, Figure, Legend, Mark, Panel};
 
 const IDENTITY: LineStyle = LineStyle::new(Color(0x77, 0x77, 0x77), Dash::Dashed, Marker::None).with_width(0.7);
 

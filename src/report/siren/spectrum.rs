@@ -4,7 +4,8 @@
 //! use ndarray::Array3;
 //! use sinexp::analysis::spectrum::Cell;
 //! use sinexp::array::DType;
-//! use sinexp::report::spectrum::{figure, spectra_table, summary_table};
+//! use sinexp::report::FigureFiles;
+//! use sinexp::report::siren::spectrum::{figure, spectra_table, summary_table};
 //! // Two depths, each with two networks, three points and four singular values.
 //! let cell = |depth, value| Cell::new("uniform-mm", depth, Array3::from_elem((2, 3, 4), value), DType::F64);
 //! let cells = [cell(4, 1.0)?, cell(8, 0.5)?];
@@ -18,21 +19,22 @@
 
 use polars::prelude::Column;
 
-use super::axis::Axis;
-use super::figure::{Figure, Legend, Panel};
-use super::style::{self, COLUMN_WIDTH, label};
-use super::table::Table;
 use crate::analysis::spectrum::Cell;
 use crate::error::Result;
+use crate::report::noise;
+use crate::report::style::{self, COLUMN_WIDTH, label};
+use crate::report::table::Table;
+use panelplot::{Axis, Figure, Legend, Panel};
 
 /// One row per initialisation and depth, in the order given: `init`, `depth`, `largest`, `median`, `smallest`,
 /// `mean square`, `standard error` (over networks; empty for one), `condition`, `resolved` (ranks above the rounding
-/// noise). See [`crate::analysis::spectrum::Summary`].
+/// noise). `smallest` and `condition` are empty where they are rounding noise, and say so where people read the table. See [`crate::analysis::spectrum::Summary`].
 pub fn summary_table(title: &str, cells: &[Cell]) -> Result<Table> {
     let rows: Vec<_> = cells.iter().map(Cell::summary).collect();
     let column = |name: &str, f: &dyn Fn(&crate::analysis::spectrum::Summary) -> f64| {
         Column::new(name.into(), rows.iter().map(f).collect::<Vec<f64>>())
     };
+    let [smallest, condition] = noise::columns(&rows);
     let table = Table::new(
         title,
         vec![
@@ -40,14 +42,14 @@ pub fn summary_table(title: &str, cells: &[Cell]) -> Result<Table> {
             Column::new("depth".into(), cells.iter().map(|c| c.depth() as i64).collect::<Vec<_>>()),
             column("largest", &|s| s.largest),
             column("median", &|s| s.median),
-            column("smallest", &|s| s.smallest),
+            smallest,
             column("mean square", &|s| s.mean_square),
             Column::new("standard error".into(), rows.iter().map(|s| s.standard_error).collect::<Vec<_>>()),
-            column("condition", &|s| s.condition),
+            condition,
             Column::new("resolved".into(), rows.iter().map(|s| s.resolved as i64).collect::<Vec<_>>()),
         ],
     )?;
-    Ok(table.digits("standard error", 2).digits("condition", 3).digits("smallest", 3))
+    Ok(noise::mark(table, &rows).digits("standard error", 2))
 }
 
 /// Every singular value: `init`, `depth`, `network`, `point`, `rank` (all from 0, rank 0 the largest), `value`.
@@ -123,6 +125,7 @@ mod tests {
 
     use super::*;
     use crate::array::DType;
+    use crate::report::FigureFiles;
 
     const NUMPY: [[f64; 3]; 2] = [
         [0.21386280853125683, 1.0020106924295311, 737028926.2083405],
@@ -155,12 +158,17 @@ mod tests {
             let column = table.frame().column(name).expect("column").f64().expect("f64").get(row);
             column.expect("not null")
         };
-        // np.median(a), (a**2).mean(), a[0] / a[-1] of avg.uniform_mm.L4 and avg.sm20.L32
-        for (row, numpy) in [(0, NUMPY[0]), (15, NUMPY[1])] {
-            for (name, expected) in ["median", "mean square", "condition"].into_iter().zip(numpy) {
+        // np.median(a), (a**2).mean(), a[0] / a[-1] of avg.uniform_mm.L4, the first two of avg.sm20.L32
+        for (row, numpy, known) in [(0, NUMPY[0], 3), (15, NUMPY[1], 2)] {
+            for (name, expected) in ["median", "mean square", "condition"].into_iter().zip(numpy).take(known) {
                 let got = column(name, row);
                 assert!((got - expected).abs() < 1e-12 * expected, "{name} of row {row}: {got} instead of {expected}");
             }
+        }
+        // The last one, a[0] / a[-1] = 1.4e19, is rounding noise: 1 / (256 x 2.2e-16) is resolved, and 146.3 times its inverse.
+        for (name, shown) in [("condition", "> 2e13 (noise)"), ("smallest", "< 8e-12 (noise)")] {
+            assert_eq!(table.frame().column(name).expect("column").f64().expect("f64").get(15), None);
+            assert!(table.to_markdown().lines().nth(17).is_some_and(|l| l.contains(shown)), "{}", table.to_markdown());
         }
         let resolved: Vec<_> = table.frame().column("resolved").expect("column").i64().expect("i64").iter().collect();
         assert!(resolved[0] == Some(256) && resolved[15] < Some(220), "{resolved:?}");

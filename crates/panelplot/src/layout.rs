@@ -1,20 +1,20 @@
 //! Where everything on the page goes: margins from measured text, a grid of panels, the legend, the note.
 
-use super::axis::{Label, Scale, Span, Ticks};
-use super::canvas::{Anchor, At, Rect, Type, text_width};
-use super::figure::{Figure, Legend, Mark, Panel};
-use super::image::Raster;
-use super::style::{LineStyle, Marker, NORMAL, SMALL};
-use super::text::{fitting, wrap};
+use crate::axis::{Label, Scale, Span, Ticks};
+use crate::canvas::{Anchor, At, Rect, Type, text_width};
+use crate::figure::{Figure, Legend, Mark, Panel};
+use crate::raster::Raster;
+use crate::style::{LineStyle, Marker, NORMAL, SMALL};
+use crate::text::{fitting, wrap};
 
 /// Tick length in points.
-pub(super) const TICK: f64 = 2.5;
+pub(crate) const TICK: f64 = 2.5;
 /// Length of a line sample in the legend, in points.
-pub(super) const SAMPLE: f64 = 24.0;
+pub(crate) const SAMPLE: f64 = 24.0;
 /// Size of a superscript, and how far it is raised, in font sizes.
-pub(super) const SUPERSCRIPT: (f64, f64) = (0.72, 0.38);
+pub(crate) const SUPERSCRIPT: (f64, f64) = (0.72, 0.38);
 /// Share of the colour in the bars of a histogram.
-pub(super) const BARS: f64 = 0.55;
+pub(crate) const BARS: f64 = 0.55;
 const EDGE: f64 = 3.0;
 /// Between columns of panels, and of pictures alone.
 const GAP: (f64, f64) = (8.0, 3.0);
@@ -25,41 +25,41 @@ const NEXT: f64 = 1.22;
 const TALLEST: f64 = 1.5;
 
 /// One panel's place and axes.
-pub(super) struct Place {
-    pub(super) plot: Rect,
-    pub(super) x: (Span, Ticks),
-    pub(super) y: (Span, Ticks),
-    pub(super) show_x: bool,
-    pub(super) show_y: bool,
+pub(crate) struct Place {
+    pub(crate) plot: Rect,
+    pub(crate) x: (Span, Ticks),
+    pub(crate) y: (Span, Ticks),
+    pub(crate) show_x: bool,
+    pub(crate) show_y: bool,
 }
 
 /// What a legend entry shows before its text.
-pub(super) enum Key {
+pub(crate) enum Key {
     Line(LineStyle),
-    Point(Marker, f64, super::style::Color),
-    Box(super::style::Color, f64),
+    Point(Marker, f64, crate::style::Color),
+    Box(crate::style::Color, f64),
 }
 
 /// The whole page, in points.
-pub(super) struct Layout {
-    pub(super) width: f64,
-    pub(super) height: f64,
-    pub(super) places: Vec<Place>,
+pub(crate) struct Layout {
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    pub(crate) places: Vec<Place>,
     /// Titles, captions and axis labels: text, the middle of its baseline, what it looks like.
-    pub(super) labels: Vec<(String, At, Type)>,
+    pub(crate) labels: Vec<(String, At, Type)>,
     /// Key (none for the legend's title), its left end on the middle of the line, text.
-    pub(super) legend: Vec<(Option<Key>, At, String)>,
-    pub(super) note: Vec<(At, String)>,
+    pub(crate) legend: Vec<(Option<Key>, At, String)>,
+    pub(crate) note: Vec<(At, String)>,
 }
 
-pub(super) fn label_width(label: &Label, size: f64) -> f64 {
+pub(crate) fn label_width(label: &Label, size: f64) -> f64 {
     let plain = text_width(&label.base, &Type::new(size, Anchor::Left));
     let raised = Type::new(size * SUPERSCRIPT.0, Anchor::Left);
     plain + label.exponent.as_ref().map_or(0.0, |e| text_width(e, &raised))
 }
 
 impl Layout {
-    pub(super) fn new(figure: &Figure) -> Self {
+    pub(crate) fn new(figure: &Figure) -> Self {
         let width = figure.width * 72.0;
         let (columns, count) = (figure.columns, figure.panels.len());
         let entries = entries(figure);
@@ -244,12 +244,12 @@ impl Layout {
     }
 
     /// The figure's images and where they go.
-    pub(super) fn images<'a>(&'a self, figure: &'a Figure) -> impl Iterator<Item = (&'a Raster, Rect)> {
+    pub(crate) fn images<'a>(&'a self, figure: &'a Figure) -> impl Iterator<Item = (&'a Raster, Rect)> {
         figure.panels.iter().zip(&self.places).filter_map(|(panel, place)| Some((panel.image.as_ref()?, place.plot)))
     }
 }
 
-pub(super) fn sample_width(key: &Key) -> f64 {
+pub(crate) fn sample_width(key: &Key) -> f64 {
     match key {
         Key::Line(_) => SAMPLE,
         Key::Point(..) | Key::Box(..) => 8.0,
@@ -317,8 +317,8 @@ fn entries(figure: &Figure) -> Vec<(Option<Key>, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::style::{COLUMN_WIDTH, register_fonts};
     use super::*;
+    use crate::style::{COLUMN_WIDTH, register_fonts};
 
     #[test]
     fn names_of_rows_do_not_run_into_each_other() {

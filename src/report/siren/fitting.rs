@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use sinexp::report::Raster;
-//! use sinexp::report::fitting::{FitColumn, fit_figure};
+//! use sinexp::report::siren::fitting::{FitColumn, fit_figure};
 //! let gray = |size: usize, level: u8| Raster::new(size, size, vec![level; 3 * size * size]);
 //! let fit = FitColumn { id: "uniform-mm".into(), train: gray(8, 99)?, eval: gray(16, 99)?, snr_db: 31.25 };
 //! let truth = (&gray(8, 100)?, &gray(16, 100)?);
@@ -14,13 +14,10 @@
 //! # Ok::<(), sinexp::error::Error>(())
 //! ```
 
-use super::axis::Axis;
-use super::figure::{Figure, Legend, Panel};
-use super::image::Raster;
-use super::style::{COLUMN_WIDTH, Color, TEXT_WIDTH, label};
-use super::sweeps::named;
-use super::table::significant;
 use crate::error::{Error, Result};
+use crate::report::style::{COLUMN_WIDTH, Color, TEXT_WIDTH, label, named};
+use crate::report::table::readable;
+use panelplot::{Axis, Figure, Legend, Panel, Raster};
 
 /// The square round the part that is shown enlarged.
 const RED: Color = Color(0xd0, 0x10, 0x10);
@@ -38,7 +35,7 @@ const SMOOTH: usize = 150;
 /// One initialisation's fit: a column of [`fit_figure`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitColumn {
-    /// The method's command-line name, as `uniform-mm`; [`super::style::method`] gives the name shown.
+    /// The method's command-line name, as `uniform-mm`; [`crate::report::style::method`] gives the name shown.
     pub id: String,
     /// The network on the training grid.
     pub train: Raster,
@@ -76,22 +73,22 @@ pub fn fit_figure(
     let all: Vec<_> = std::iter::once(first)
         .chain(columns.iter().map(|c| (title(&c.id), &c.train, &c.eval, decibels(c.snr_db))))
         .collect();
-    let named = |panel: Panel, i: usize, row: &str| if i == 0 { panel.row_title(row) } else { panel };
+    let in_row = |panel: Panel, i: usize, row: &str| if i == 0 { panel.row_title(row) } else { panel };
     let wide = (truth.1.height() as f64) < WIDE * truth.1.width() as f64;
     let width = if count <= NARROW && !wide { COLUMN_WIDTH } else { TEXT_WIDTH };
     let times = FINE.div_ceil(truth.1.height().max(truth.1.width())).max(1);
     let mut figure = Figure::new(width, count).legend(Legend::None, None);
     for (i, (title, train, _, _)) in all.iter().enumerate() {
-        figure = figure.panel(named(Panel::image(title, (*train).clone(), ""), i, "training"));
+        figure = figure.panel(in_row(Panel::image(title, (*train).clone(), ""), i, "training"));
     }
     for (i, (_, _, eval, _)) in all.iter().enumerate() {
         let marked =
             eval.enlarged(times).outlined(top * times, left * times, part_height * times, part_width * times, RED);
-        figure = figure.panel(named(Panel::image("", marked, ""), i, "evaluation"));
+        figure = figure.panel(in_row(Panel::image("", marked, ""), i, "evaluation"));
     }
     for (i, (_, _, eval, snr)) in all.iter().enumerate() {
         let part = eval.crop(top, left, part_height, part_width)?;
-        figure = figure.panel(named(Panel::image("", part, snr), i, "enlarged"));
+        figure = figure.panel(in_row(Panel::image("", part, snr), i, "enlarged"));
     }
     Ok(figure.note(note))
 }
@@ -186,22 +183,10 @@ fn decibels(snr: f64) -> String {
     if snr.is_finite() { format!("{snr:.2}").replace('-', "\u{2212}") } else { readable(snr) }
 }
 
-/// Three significant digits, with a real minus and a raised exponent: `0.00123`, `1.23 × 10⁻⁵`, `−∞`.
-pub(super) fn readable(value: f64) -> String {
-    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    let text = significant(value, 3).replace("inf", "∞");
-    let Some((mantissa, exponent)) = text.split_once('e') else {
-        return text.replace('-', "\u{2212}");
-    };
-    let raised = |c: char| c.to_digit(10).map_or('⁻', |d| RAISED[d as usize]);
-    let exponent: String = exponent.chars().map(raised).collect();
-    format!("{} × 10{exponent}", mantissa.replace('-', "\u{2212}"))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::figure::Mark;
     use super::*;
+    use panelplot::Mark;
 
     fn shaded(width: usize, height: usize, tone: u8) -> Raster {
         let pixel = |i: usize| [((i % width) * 255 / width) as u8, ((i / width) * 255 / height) as u8, tone];
