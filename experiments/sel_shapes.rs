@@ -8,7 +8,7 @@ use serde_json::json;
 use sinexp::analysis::sel_shapes::{ShapeSettings, shapes};
 use sinexp::cli::{self, RunRecord, say};
 use sinexp::error::Error;
-use sinexp::experiment::language::OpenedRun;
+use sinexp::experiment::sel::OpenedRun;
 use sinexp::files::ensure_writable_folder;
 use sinexp::nn::sel::Sel;
 use sinexp::report::TableFormat;

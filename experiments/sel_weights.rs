@@ -8,7 +8,7 @@ use serde_json::json;
 use sinexp::analysis::sel_weights::{Snapshot, distributions};
 use sinexp::cli::{self, DeviceArguments, RunRecord, say};
 use sinexp::error::Error;
-use sinexp::experiment::language::OpenedRun;
+use sinexp::experiment::sel::OpenedRun;
 use sinexp::files::ensure_writable_folder;
 use sinexp::report::TableFormat;
 use sinexp::report::sel_weights::{figure7, figure7_roles, histogram_table, weight_table};
