@@ -38,7 +38,7 @@ struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     extremes: usize,
     /// Folder for figures and tables; made if need be
-    #[arg(long, value_name = "FOLDER", default_value = "figures/sel-shapes")]
+    #[arg(long, value_name = "FOLDER", default_value = "runs/sel-shapes")]
     out: PathBuf,
 }
 

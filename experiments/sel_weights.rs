@@ -30,7 +30,7 @@ struct Arguments {
     #[command(flatten)]
     device: DeviceArguments,
     /// Folder for figures and tables; made if need be
-    #[arg(long, value_name = "FOLDER", default_value = "figures/sel-weights")]
+    #[arg(long, value_name = "FOLDER", default_value = "runs/sel-weights")]
     out: PathBuf,
 }
 

@@ -154,7 +154,9 @@ fn watched<T>(label: &str, total: usize, work: impl FnOnce(&mut Job) -> sinexp::
             progress.step(name);
         }
     };
-    Ok(work(&mut Job { progress: &mut step, stop: &stop })?)
+    let made = work(&mut Job { progress: &mut step, stop: &stop })?;
+    progress.finish("all written");
+    Ok(made)
 }
 
 /// One row per role.
