@@ -51,7 +51,7 @@ struct Arguments {
     #[command(flatten)]
     device: DeviceArguments,
     /// Folder for figures and data; made if need be
-    #[arg(long, value_name = "FOLDER", default_value = "figures/sel-curves")]
+    #[arg(long, value_name = "FOLDER", default_value = "runs/sel-curves")]
     out: PathBuf,
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use sinexp::cli;
 use sinexp::experiment::Preset;
-use sinexp::experiment::language::{Cells, GridArguments, Variant, tables};
+use sinexp::experiment::sel::{Cells, GridArguments, Variant, tables};
 use sinexp::runtime::tune_allocator;
 
 /// Trains baseline, the full transform and the exponential pathway alone at one width and depth.

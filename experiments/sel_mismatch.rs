@@ -46,7 +46,7 @@ struct Arguments {
     #[command(flatten)]
     device: DeviceArguments,
     /// Folder for figures and tables; made if need be
-    #[arg(long, value_name = "FOLDER", default_value = "figures/sel-mismatch")]
+    #[arg(long, value_name = "FOLDER", default_value = "runs/sel-mismatch")]
     out: PathBuf,
 }
 

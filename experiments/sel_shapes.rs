@@ -8,7 +8,7 @@ use serde_json::json;
 use sinexp::analysis::sel_shapes::{ShapeSettings, shapes};
 use sinexp::cli::{self, RunRecord, say};
 use sinexp::error::Error;
-use sinexp::experiment::language::OpenedRun;
+use sinexp::experiment::sel::OpenedRun;
 use sinexp::files::ensure_writable_folder;
 use sinexp::nn::sel::Sel;
 use sinexp::report::scales::{NamedCurve, annealing_figure, mean_over_roles, scale_curves, scale_table};
@@ -38,7 +38,7 @@ struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     extremes: usize,
     /// Folder for figures and tables; made if need be
-    #[arg(long, value_name = "FOLDER", default_value = "figures/sel-shapes")]
+    #[arg(long, value_name = "FOLDER", default_value = "runs/sel-shapes")]
     out: PathBuf,
 }
 

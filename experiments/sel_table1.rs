@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use sinexp::cli;
 use sinexp::experiment::Preset;
-use sinexp::experiment::language::{Cells, GridArguments, Variant, tables};
+use sinexp::experiment::sel::{Cells, GridArguments, Variant, tables};
 use sinexp::runtime::tune_allocator;
 
 /// Trains baseline and SEL (mismatch, without and with offset and residual) on a grid of widths and depths.

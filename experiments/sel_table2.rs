@@ -6,7 +6,7 @@ use clap::Parser;
 use sinexp::cli;
 use sinexp::error::Error;
 use sinexp::experiment::Preset;
-use sinexp::experiment::language::{Cells, GridArguments, Variant, tables};
+use sinexp::experiment::sel::{Cells, GridArguments, Variant, tables};
 use sinexp::runtime::tune_allocator;
 
 /// The runs of `sel-table1`, variant by variant.

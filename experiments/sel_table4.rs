@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use sinexp::cli;
 use sinexp::experiment::Preset;
-use sinexp::experiment::language::{Cells, GridArguments, Variant, tables};
+use sinexp::experiment::sel::{Cells, GridArguments, Variant, tables};
 use sinexp::runtime::tune_allocator;
 
 /// Trains the five variants of `sel-table3` at the largest width and the smallest depth.

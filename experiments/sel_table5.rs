@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use sinexp::cli;
-use sinexp::experiment::language::{Cells, GridArguments, Variant, ablations};
+use sinexp::experiment::sel::{Cells, GridArguments, Variant, ablations};
 use sinexp::runtime::tune_allocator;
 
 /// Trains the default with multipliers that follow k(t), and with multipliers that stay at k(0).

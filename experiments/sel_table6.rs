@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use sinexp::cli;
-use sinexp::experiment::language::{Cells, GridArguments, Variant, ablations};
+use sinexp::experiment::sel::{Cells, GridArguments, Variant, ablations};
 use sinexp::runtime::tune_allocator;
 
 /// Trains the four combinations of --absorb-beta and --normalize-by-inner-mult, and the baseline.

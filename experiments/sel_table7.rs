@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use sinexp::cli;
-use sinexp::experiment::language::ProfileArguments;
+use sinexp::experiment::sel::ProfileArguments;
 use sinexp::runtime::tune_allocator;
 
 /// Times forward, backward and optimizer of the baseline and of SEL on random tokens, and estimates the speed-up in time

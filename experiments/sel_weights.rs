@@ -8,7 +8,7 @@ use serde_json::json;
 use sinexp::analysis::sel_weights::{Snapshot, distributions};
 use sinexp::cli::{self, DeviceArguments, RunRecord, say};
 use sinexp::error::Error;
-use sinexp::experiment::language::OpenedRun;
+use sinexp::experiment::sel::OpenedRun;
 use sinexp::files::ensure_writable_folder;
 use sinexp::report::sel::weights::{figure7, figure7_roles, histogram_table, weight_table};
 use sinexp::report::{FigureFiles, TableFormat};
@@ -30,7 +30,7 @@ struct Arguments {
     #[command(flatten)]
     device: DeviceArguments,
     /// Folder for figures and tables; made if need be
-    #[arg(long, value_name = "FOLDER", default_value = "figures/sel-weights")]
+    #[arg(long, value_name = "FOLDER", default_value = "runs/sel-weights")]
     out: PathBuf,
 }
 

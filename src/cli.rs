@@ -189,6 +189,14 @@ impl Progress {
         }
     }
 
+    /// The job is done, though it may have taken fewer steps than were foreseen: the last line says 100 %.
+    pub fn finish(mut self, what: &str) {
+        if self.done < self.total {
+            self.done = self.total - 1;
+            self.step(what);
+        }
+    }
+
     fn line(&self, what: &str, seconds: f64) -> String {
         let left = seconds / self.done as f64 * self.total.saturating_sub(self.done) as f64;
         let percent = 100 * self.done / self.total.max(1);

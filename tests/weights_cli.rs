@@ -149,6 +149,8 @@ fn a_small_run_writes_every_file_and_they_agree() {
     let run: Value = serde_json::from_slice(&std::fs::read(out.join("run.json")).expect("file")).expect("JSON");
     assert_eq!(run["config"]["counted"].as_array().map(Vec::len), Some(6));
     assert_eq!(run["checkpoint"][0]["bytes"], std::fs::metadata(&path).expect("file").len());
+    // Its name alone: the folder is this machine's.
+    assert_eq!(run["checkpoint"][0]["file"], path.file_name().expect("a name").to_string_lossy().as_ref());
     // The same again: every number is the same, whichever core took which part.
     let again = folder.path().join("again");
     assert!(weights(&[path.to_str().expect("UTF-8"), "--format", "csv,svg"], &again).status.success());

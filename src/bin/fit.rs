@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::Parser;
 use ndarray::Array2;
 use polars::prelude::Column;
-use serde_json::json;
+use serde_json::{Value, json};
 use sinexp::array::Array;
 use sinexp::cli::{self, DeviceArguments, Progress, RunRecord};
 use sinexp::data::audio::{Encoding, write_wav};
@@ -27,7 +27,8 @@ use sinexp::train::{Evaluator, Trainer, Training, Weights, mean_squared_error, s
 /// Fits a picture (PNG, JPEG) or a sound (WAV) with a sine network, by full-batch Adam.
 ///
 /// Writes the weights, the reconstruction, the training losses, a comparison figure and a record into --out, and prints
-/// training and evaluation error. A run that was stopped goes on where it was when called again with the same options.
+/// training and evaluation error. A run that was stopped goes on where it was when called again with the same options; one that is finished
+/// is left as it is.
 #[derive(Parser, Debug)]
 #[command(name = "fit", version, allow_negative_numbers = true)]
 struct Arguments {
@@ -76,6 +77,9 @@ struct Arguments {
     /// Seed of the initial weights
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
+    /// Fits again from the start, in place of a finished fit or of one that was stopped
+    #[arg(long)]
+    restart: bool,
     /// Seconds between checkpoints
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     checkpoint_every: f64,
@@ -125,6 +129,13 @@ fn fit(arguments: &Arguments) -> Result<()> {
     // Whatever the person can have got wrong is found before anything is written.
     let (siren, start) = (config.siren(&field)?, config.start(&field)?);
     ensure_writable_folder(&arguments.out)?;
+    // What a picture was composited over is told by `about` alone.
+    let key = stable_hash(&(&config, &field.about))?;
+    if !arguments.restart && finished(&arguments.out, &key) {
+        let folder = arguments.out.display();
+        cli::say(&format!("The fit in {folder} is finished and stays as it is; --restart fits again"));
+        return Ok(());
+    }
     let samples = field.train.y.nrows();
     cli::say(&format!("{}: {}; training samples: {samples}", arguments.file.display(), field.about));
     let mut record = RunRecord::new("fit", arguments.seed, &device.describe());
@@ -132,9 +143,7 @@ fn fit(arguments: &Arguments) -> Result<()> {
     let trainer = Trainer::new(&device, &siren, samples, None, config.block)?;
     let y = Array::from_ndarray(&field.train.y);
     let checkpoint = arguments.out.join(CHECKPOINT);
-    // What a picture was composited over is told by `about` alone.
-    let key = stable_hash(&(&config, &field.about))?;
-    let mut training = match checkpoint.is_file() {
+    let mut training = match checkpoint.is_file() && !arguments.restart {
         true => trainer.resume(&field.train.x, &y, &[start], &checkpoint, &key)?,
         false => trainer.start(&field.train.x, &y, &[start])?,
     };
@@ -157,7 +166,10 @@ fn fit(arguments: &Arguments) -> Result<()> {
     let (train_mse, eval_mse) =
         (mean_squared_error(&train, &field.train.y), mean_squared_error(&eval, &field.eval().y));
     let (train_snr, eval_snr) = (snr_db(&field.train.y, train_mse), snr_db(&field.eval().y, eval_mse));
-    record.set("config", json!({ "run": config, "file": arguments.file.to_string_lossy(), "about": field.about }));
+    record.set(
+        "config",
+        json!({ "run": config, "file": arguments.file.to_string_lossy(), "about": field.about, "hash": key }),
+    );
     record.set(
         "result",
         json!({ "train_mse": train_mse, "eval_mse": eval_mse, "train_snr_db": train_snr, "eval_snr_db": eval_snr,
@@ -180,6 +192,17 @@ fn fit(arguments: &Arguments) -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// Whether the folder holds all results of a fit with this hash, whose numbers were finite to the end.
+fn finished(folder: &Path, key: &str) -> bool {
+    let going_on = folder.join(CHECKPOINT).is_file();
+    let record = std::fs::read(folder.join("run.json")).ok().filter(|_| !going_on);
+    let Some(record) = record.and_then(|text| serde_json::from_slice::<Value>(&text).ok()) else { return false };
+    let files = record["files"]
+        .as_array()
+        .is_some_and(|files| files.iter().all(|name| name.as_str().is_some_and(|name| folder.join(name).is_file())));
+    files && record["config"]["hash"] == key && record["result"]["stopped_at_step"].is_null()
 }
 
 /// Refuses a folder in which a result would take the place of the file that is fitted.

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Parser;
-use clap::builder::ArgPredicate;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use sinexp::analysis::svd::singular_values;
@@ -77,14 +76,8 @@ struct Arguments {
     /// Seed of the drawn start w0 that distances are measured from
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
-    /// Folder for results; made if need be [default: figures/weights; with a PATH runs/weights]
-    #[arg(
-        long,
-        value_name = "FOLDER",
-        default_value = "figures/weights",
-        hide_default_value = true,
-        default_value_if("paths", ArgPredicate::IsPresent, "runs/weights")
-    )]
+    /// Folder for results; made if need be
+    #[arg(long, value_name = "FOLDER", default_value = "runs/weights")]
     out: PathBuf,
     /// What to write, separated by commas
     #[arg(long, value_name = "FORMAT,...", default_value = "png,svg,csv,parquet,md", value_delimiter = ',',
@@ -154,7 +147,7 @@ fn weights(arguments: Arguments) -> anyhow::Result<()> {
     let readings = taken.len() + taken.iter().filter(|t| twice(t.dtype) && t.len() > 1 << 16).count();
     let mut progress = Progress::new("weights", readings as u64);
     let found = survey(&shards, &rules, &wanted, take, counts, |name| progress.step(name))?;
-    drop(progress);
+    progress.finish("all read");
     let strange = found.tensors.iter().filter(|r| r.summary.not_finite > 0);
     warnings.extend(strange.map(|r| {
         let (bad, all) = (r.summary.not_finite, r.summary.count + r.summary.not_finite);
@@ -358,9 +351,10 @@ fn config(arguments: &Arguments, found: &Survey, wanted: &Wanted) -> Value {
     })
 }
 
-/// The files, by what is cheap to know of them: a digest of all bytes would take longer than the statistics.
+/// The files, by what is cheap to know of them: a digest of all bytes would take longer than the statistics. Their names
+/// alone: the folders above them are this machine's.
 fn describe(shards: &Shards) -> Value {
-    let one = |f: &sinexp::interop::safetensors::ShardFile| json!({ "path": f.path, "bytes": f.len(), "header_sha256": hex(&Sha256::digest(f.header())) });
+    let one = |f: &sinexp::interop::safetensors::ShardFile| json!({ "file": f.path.file_name().map(|n| n.to_string_lossy()), "bytes": f.len(), "header_sha256": hex(&Sha256::digest(f.header())) });
     json!(shards.files().iter().map(one).collect::<Vec<_>>())
 }
 

@@ -1,35 +1,17 @@
-//! The SIREN paper's experiments: fields to fit, runs as resolved configurations, and what drives them.
+//! What the programs in `experiments/` run, by paper: [`siren`] fits pictures and sounds, [`sel`] trains language models.
 //!
-//! A [`RunConfig`] says everything that a run's result depends on; [`Runner`] trains the runs that are not done yet, in
-//! batches, with checkpoints, and keeps their results in a [`Store`](crate::train::sweep::Store). The programs in
-//! `experiments/` make lists of configurations and turn the results into the paper's tables and figures.
-//!
-//! ```
-//! use sinexp::experiment::METHODS;
-//! use sinexp::train::sweep::{Shard, stable_hash};
-//! assert!(METHODS.contains(&"uniform-mm"));
-//! // A run is named by a hash of its configuration; each of four machines takes its share of the costs.
-//! assert_eq!(stable_hash(&("uniform-mm", 16))?.len(), 16);
-//! let first: Shard = "1/4".parse().unwrap();
-//! assert_eq!(first.share(&[8.0, 4.0, 2.0, 1.0]), [true, false, false, false]);
-//! # Ok::<(), sinexp::error::Error>(())
-//! ```
+//! Both make lists of resolved configurations, train what is not done yet, and turn the results into a paper's tables and
+//! figures. What they share lies beside them: presets, summaries over seeds, and where results go.
 
-pub(crate) mod arguments;
-pub mod audio;
-mod cameraman;
-mod config;
-mod field;
-pub mod language;
-pub mod mup;
-mod omega;
-mod outcome;
-mod runner;
+mod output;
+mod preset;
+pub mod sel;
+pub mod siren;
+mod summary;
 
-pub use arguments::{Preset, SirenArguments, Sizes};
-pub use cameraman::Cameraman;
-pub use config::{METHODS, Method, PAPER_OMEGA0, RunConfig};
-pub use field::{Color, Field, FieldId, Samples, background, field_of_file};
-pub use omega::{OmegaArguments, OmegaSweep};
-pub use outcome::{Outcome, Summary};
-pub use runner::{Keep, Runner};
+pub use preset::Preset;
+pub use siren::{
+    Cameraman, Color, Field, FieldId, Keep, METHODS, Method, OmegaArguments, OmegaSweep, Outcome, PAPER_OMEGA0,
+    RunConfig, Runner, Samples, SirenArguments, Sizes, audio, background, field_of_file, mup,
+};
+pub use summary::Summary;

@@ -113,7 +113,14 @@ fn a_folder_is_used_again() {
     let content = |name: &str| fs::read(out.join(name)).expect("file");
     let first = fitted(&file, &out, &[]);
     let before = ["weights.safetensors", "reconstruction.png", "losses.parquet", "comparison.png"].map(content);
-    assert_eq!(fitted(&file, &out, &[]), first);
+    // Once more: it is finished, and not even its record is written again.
+    let told = content("run.json");
+    let again = fitted(&file, &out, &[]);
+    assert!(again.contains("is finished") && again.contains("--restart"), "{again}");
+    assert_eq!(content("run.json"), told);
+    // From the start, it comes to the same.
+    assert_eq!(fitted(&file, &out, &["--restart"]), first);
+    assert_ne!(content("run.json"), told);
     assert_eq!(["weights.safetensors", "reconstruction.png", "losses.parquet", "comparison.png"].map(content), before);
     // Another fit takes the place of all of it: `fitted` sees no PNG left.
     let stdout = fitted(&recording(folder.path()), &out, &["--steps", "5", "--init", "sm20"]);

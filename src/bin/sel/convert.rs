@@ -10,7 +10,7 @@ use sinexp::analysis::weights::{Role, RoleRules};
 use sinexp::cli::{DeviceArguments, Progress, say, stop_on_signal};
 use sinexp::convert::{Conversion, InvertReport, Job, LayerReport, Request, fold, invert};
 use sinexp::error::Error;
-use sinexp::experiment::language::SelArguments;
+use sinexp::experiment::sel::SelArguments;
 use sinexp::interop::safetensors::{ShardTensor, Shards};
 use sinexp::nn::sel::beta_for_width;
 use sinexp::report::Table;
@@ -154,7 +154,9 @@ fn watched<T>(label: &str, total: usize, work: impl FnOnce(&mut Job) -> sinexp::
             progress.step(name);
         }
     };
-    Ok(work(&mut Job { progress: &mut step, stop: &stop })?)
+    let made = work(&mut Job { progress: &mut step, stop: &stop })?;
+    progress.finish("all written");
+    Ok(made)
 }
 
 /// One row per role.

@@ -3,7 +3,7 @@
 use clap::{Args, Command};
 use serde_json::json;
 use sinexp::error::{Error, Result};
-use sinexp::experiment::language::{LanguageSizes, SelArguments};
+use sinexp::experiment::sel::{LanguageSizes, SelArguments};
 use sinexp::nn::sel::{Scale, Sel};
 use sinexp::optim::Anneal;
 use sinexp::train::language::{LanguageConfig, Pretrained, Projection};

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sinexp::cli::{DeviceArguments, Progress, RunRecord, say, stop_on_signal};
 use sinexp::data::text::Dataset;
 use sinexp::error::Error;
-use sinexp::experiment::language::{DataArguments, LanguageArguments, LanguageSizes, SelArguments};
+use sinexp::experiment::sel::{DataArguments, LanguageArguments, LanguageSizes, SelArguments};
 use sinexp::files::ensure_writable_folder;
 use sinexp::runtime::set_verbose;
 use sinexp::train::language::{

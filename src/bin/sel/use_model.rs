@@ -8,7 +8,7 @@ use clap::Args;
 use sinexp::cli::{DeviceArguments, say};
 use sinexp::data::text::Tokenizer;
 use sinexp::error::Error;
-use sinexp::experiment::language::DataArguments;
+use sinexp::experiment::sel::DataArguments;
 use sinexp::random::Key;
 use sinexp::runtime::Buffer;
 use sinexp::train::language::{Folded, Generator, Sampling, loss_program};

@@ -1,7 +1,7 @@
 //! Tables 1 to 4 and Figures 4 and 5 from the runs of a grid (2607.09967, Section 5.2, 5.3).
 //!
 //! ```
-//! use sinexp::experiment::language::{LanguageOutcome, tables::speed_up};
+//! use sinexp::experiment::sel::{LanguageOutcome, tables::speed_up};
 //! use sinexp::train::language::{Metrics, metrics::Row};
 //! let run = |evaluations: &[(usize, f64)]| {
 //!     let row = |(step, loss): &(usize, f64)| Row { step: *step, eval_loss: Some(*loss), ..Row::default() };
@@ -21,8 +21,8 @@ use super::runs::LanguageOutcome;
 use super::variant::Variant;
 use crate::cli::say;
 use crate::error::Result;
-use crate::experiment::Summary;
-use crate::experiment::arguments::conclude;
+use crate::experiment::output::conclude;
+use crate::experiment::summary::Summary;
 use crate::report::losses::{LossCell, LossCurve, evaluation_figure, training_figure};
 use crate::report::style::label;
 use crate::report::{FigureFiles, Table, TableFormat};

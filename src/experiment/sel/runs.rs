@@ -39,6 +39,19 @@ impl LanguageOutcome {
     pub fn final_loss(&self) -> f64 {
         if self.stopped.is_some() { f64::INFINITY } else { self.metrics.final_eval_loss().unwrap_or(f64::NAN) }
     }
+
+    /// Seconds that the updates of the run took, evaluations and compiling not counted.
+    pub fn training_seconds(&self, tokens_per_step: usize) -> f64 {
+        let mut before = 0;
+        let mut seconds = 0.0;
+        for row in &self.metrics.rows {
+            if let Some(speed) = row.tokens_per_second {
+                seconds += ((row.step - before) * tokens_per_step) as f64 / speed;
+                before = row.step;
+            }
+        }
+        seconds
+    }
 }
 
 impl LanguageRuns {
@@ -193,4 +206,18 @@ fn in_words(config: &LanguageConfig) -> String {
         }
     };
     format!("{} × {} {projection} seed {}", t.width, t.depth, config.seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::language::metrics::Row;
+
+    #[test]
+    fn time_is_tokens_over_speed_interval_by_interval() {
+        let row = |step, tokens_per_second| Row { step, tokens_per_second, ..Row::default() };
+        let rows = vec![row(0, None), row(1, None), row(10, Some(50.0)), row(30, Some(100.0))];
+        let outcome = LanguageOutcome { metrics: Metrics { rows }, stopped: None };
+        assert_eq!(outcome.training_seconds(100), 20.0 + 20.0);
+    }
 }

@@ -13,16 +13,18 @@
 use polars::prelude::Column;
 use serde_json::json;
 
-use super::arguments::{Preset, SirenArguments, Sizes, conclude};
+use super::arguments::{SirenArguments, Sizes};
 use super::cameraman::collect;
-use super::config::{PAPER_OMEGA0, RunConfig};
-use super::field::{Color, Field};
+use super::config::RunConfig;
+use super::field::{Color, Field, PAPER_OMEGA0};
 use super::omega::{BASELINES, frequencies};
 use super::outcome::{Outcome, training_seconds};
 use super::runner::Keep;
 use crate::cli::say;
 use crate::error::Result;
 use crate::report::siren::sweeps::{RatePanel, rate_figure};
+use crate::experiment::output::conclude;
+use crate::experiment::preset::Preset;
 use crate::report::style::label;
 use crate::report::{FigureFiles, Table, TableFormat};
 

@@ -3,7 +3,7 @@
 //! ```
 //! use std::collections::BTreeMap;
 //! use sinexp::cli::RunRecord;
-//! use sinexp::experiment::language::{Cell, Grid, LanguageOutcome, Variant, ablations::table5};
+//! use sinexp::experiment::sel::{Cell, Grid, LanguageOutcome, Variant, ablations::table5};
 //! use sinexp::train::language::{Metrics, metrics::Row};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let folder = folder.path().to_owned();
@@ -33,8 +33,8 @@ use super::tables::{FORMATS, differences_to, finals, mean_curve, numbers, stoppe
 use super::variant::Variant;
 use crate::cli::say;
 use crate::error::Result;
-use crate::experiment::Summary;
-use crate::experiment::arguments::conclude;
+use crate::experiment::output::conclude;
+use crate::experiment::summary::Summary;
 use crate::report::scales::{NamedCurve, ScaleCurve, annealing_figure, mean_over_roles, scale_curves};
 use crate::report::style::label;
 use crate::report::{Figure, FigureFiles, Table};
@@ -49,19 +49,6 @@ fn paper5(variant: Variant) -> [Option<f64>; 4] {
         Variant::Fixed => [Some(2.899), None, None, None],
         _ => [None; 4],
     }
-}
-
-/// Seconds that the updates of a run took, evaluations and compiling not counted.
-pub(super) fn training_seconds(outcome: &LanguageOutcome, tokens_per_step: usize) -> f64 {
-    let mut before = 0;
-    let mut seconds = 0.0;
-    for row in &outcome.metrics.rows {
-        if let Some(speed) = row.tokens_per_second {
-            seconds += ((row.step - before) * tokens_per_step) as f64 / speed;
-            before = row.step;
-        }
-    }
-    seconds
 }
 
 /// What runs tracked, as means over them, at the steps that all of them reached.
@@ -111,7 +98,7 @@ pub fn table5(grid: Grid) -> Result<()> {
     let losses: Vec<Summary> = rows.iter().map(|(c, v)| Summary::of(&finals(c.of(*v)))).collect();
     let gaps: Vec<Summary> = rows.iter().map(|(c, v)| differences_to(c, *v, Variant::Fixed)).collect();
     let minutes = |outcomes: &[LanguageOutcome]| {
-        let one = |o: &LanguageOutcome| training_seconds(o, grid.tokens_per_step) / 60.0;
+        let one = |o: &LanguageOutcome| o.training_seconds(grid.tokens_per_step) / 60.0;
         Summary::of(&outcomes.iter().map(one).collect::<Vec<f64>>())
     };
     let times: Vec<Summary> = rows.iter().map(|(c, v)| minutes(c.of(*v))).collect();
@@ -207,13 +194,6 @@ mod tests {
 
     fn outcome(rows: Vec<Row>) -> LanguageOutcome {
         LanguageOutcome { metrics: Metrics { rows }, stopped: None }
-    }
-
-    #[test]
-    fn time_is_tokens_over_speed_interval_by_interval() {
-        let row = |step, tokens_per_second| Row { step, tokens_per_second, ..Row::default() };
-        let rows = vec![row(0, None), row(1, None), row(10, Some(50.0)), row(30, Some(100.0))];
-        assert_eq!(training_seconds(&outcome(rows), 100), 20.0 + 20.0);
     }
 
     #[test]

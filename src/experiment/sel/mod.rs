@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use sinexp::experiment::Preset;
-//! use sinexp::experiment::language::{Cells, LanguageSizes, Variant};
+//! use sinexp::experiment::sel::{Cells, LanguageSizes, Variant};
 //! use sinexp::nn::sel::{Mode, Sel, beta_for_width};
 //! use sinexp::train::language::Projection;
 //! // A grid: widths x depths, and for each cell variants x seeds.
@@ -23,6 +23,7 @@ mod opened;
 mod profile;
 mod profile_table;
 mod runs;
+mod size;
 mod speed_ups;
 pub mod tables;
 mod transform;

@@ -1,8 +1,6 @@
 //! Table 7: the training step of baseline and SEL timed in parts (2607.09967, Section 6, "Training and inference cost").
 
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
@@ -12,42 +10,17 @@ use super::arguments::{LanguageArguments, LanguageSizes};
 use super::estimate::estimate_profile;
 use super::grid::beta_of;
 use super::profile_table::{Profiled, write};
+use super::size::Size;
 use super::speed_ups::Table1;
 use super::variant::Variant;
 use crate::cli::{DeviceArguments, Progress, RunRecord, say, stop_on_signal};
 use crate::data::text::Tokenizer;
 use crate::error::{Error, Result};
-use crate::experiment::Preset;
+use crate::experiment::output::default_folder;
+use crate::experiment::preset::Preset;
 use crate::files::ensure_writable_folder;
 use crate::runtime::{DeviceGroup, set_verbose};
 use crate::train::language::{LanguageConfig, PartTimes, Profiler};
-
-/// Width and depth, written `128x4`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// d.
-    pub width: usize,
-    /// Blocks.
-    pub depth: usize,
-}
-
-impl FromStr for Size {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let parts = text.split_once('x').and_then(|(w, d)| Some((w.trim().parse().ok()?, d.trim().parse().ok()?)));
-        match parts {
-            Some((width, depth)) if width > 0 && depth > 0 => Ok(Size { width, depth }),
-            _ => Err(Error::argument("--sizes", text, "expected WIDTHxDEPTH, as 1024x12")),
-        }
-    }
-}
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} × {}", self.width, self.depth)
-    }
-}
 
 /// Effective weights above which two models with gradients and moments are not kept on one device together.
 const TOGETHER: usize = 1_000_000_000;
@@ -78,13 +51,13 @@ pub struct ProfileArguments {
     /// Times one model after the other instead of in turn, where two do not fit on the device; always above 1e9 weights
     #[arg(long)]
     apart: bool,
-    /// Table 1 whose speed-ups are divided by the overhead [default: figures/sel-table1/PRESET/table.parquet, where it is]
+    /// Table 1 whose speed-ups are divided by the overhead [default: runs/sel-table1/PRESET/table.parquet, where it is]
     #[arg(long, value_name = "FILE.parquet")]
     table1: Option<PathBuf>,
     /// Seed of start and tokens
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
-    /// Folder for the tables; made if need be [default: figures/sel-table7/PRESET]
+    /// Folder for the tables; made if need be [default: runs/sel-table7/PRESET]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -148,7 +121,7 @@ impl ProfileArguments {
 
     /// The Table 1 to take speed-ups from: the one given, or the preset's where there is one.
     fn speed_ups(&self) -> Result<Option<Table1>> {
-        let usual = || Path::new("figures/sel-table1").join(self.language.preset.name()).join("table.parquet");
+        let usual = || default_folder("sel-table1", self.language.preset).join("table.parquet");
         match &self.table1 {
             Some(path) => Table1::read(path).map(Some),
             None if usual().is_file() => Table1::read(&usual()).map(Some),
@@ -174,7 +147,7 @@ impl ProfileArguments {
             }
         }
         let preset = self.language.preset.name();
-        let folder = self.out.clone().unwrap_or_else(|| Path::new("figures/sel-table7").join(preset));
+        let folder = self.out.clone().unwrap_or_else(|| default_folder("sel-table7", self.language.preset));
         ensure_writable_folder(&folder)?;
         let stop = stop_on_signal()?;
         let mut record = RunRecord::new("sel-table7", self.seed, &devices.device().describe());

@@ -3,14 +3,16 @@
 use polars::prelude::Column;
 use serde_json::json;
 
-use super::arguments::{SirenArguments, Sizes, conclude};
+use super::arguments::{SirenArguments, Sizes};
 use super::config::RunConfig;
 use super::field::{Color, Field, raster};
-use super::outcome::{Outcome, Summary, training_seconds};
+use super::outcome::{Outcome, training_seconds};
 use super::runner::{Keep, Runner};
 use crate::cli::say;
 use crate::data::image::{Alpha, Picture};
 use crate::error::Result;
+use crate::experiment::output::conclude;
+use crate::experiment::summary::Summary;
 use crate::report::fitting::{FitColumn, fit_figure, loss_figure};
 use crate::report::style::label;
 use crate::report::{FigureFiles, Raster, Table, TableFormat};

@@ -1,7 +1,5 @@
 //! Runs as resolved configurations: every number that a result depends on, with a stable hash.
 
-use std::f64::consts::PI;
-
 use serde::Serialize;
 
 use super::field::{Field, FieldId};
@@ -16,9 +14,6 @@ use crate::train::Start;
 /// Command-line names of the paper's initialisations, in the order of its tables; `sm20-repo` is offered too.
 pub const METHODS: [&str; 9] =
     ["uniform-mm", "cvp26-s0", "cvp26-s1", "sm20", "tanh-pe", "relu", "silu", "gelu", "sm20-repo"];
-
-/// The paper's omega0 for pictures, 64 pi / sqrt 6.
-pub const PAPER_OMEGA0: f64 = 64.0 * PI / 2.449_489_742_783_178;
 
 /// An initialisation with the numbers that go with it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::ablations::training_seconds;
 use super::arguments::{DataArguments, LanguageArguments, LanguageSizes};
 use super::estimate::estimate;
 use super::runs::{LanguageOutcome, LanguageRuns};
@@ -13,7 +12,8 @@ use super::variant::Variant;
 use crate::cli::{DeviceArguments, RunRecord, say};
 use crate::data::text::Dataset;
 use crate::error::{Error, Result};
-use crate::experiment::Preset;
+use crate::experiment::output::default_folder;
+use crate::experiment::preset::Preset;
 use crate::files::ensure_writable_folder;
 use crate::nn::sel::beta_for_width;
 use crate::runtime::set_verbose;
@@ -39,7 +39,7 @@ pub struct GridArguments {
     /// Curvature beta for all widths [default: the paper's values in preset paper, by width otherwise]
     #[arg(long, value_name = "BETA")]
     beta: Option<f64>,
-    /// Folder for tables and figures; made if need be [default: figures/NAME/PRESET]
+    /// Folder for tables and figures; made if need be [default: runs/NAME/PRESET]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Folder for the runs, which the SEL experiments share [default: runs/sel-grid/PRESET]
@@ -172,7 +172,7 @@ impl GridArguments {
         }
         configs[0].check_data(&data)?; // all have the same sequence
         let preset_name = self.preset().name();
-        let folder = self.out.clone().unwrap_or_else(|| Path::new("figures").join(name).join(preset_name));
+        let folder = self.out.clone().unwrap_or_else(|| default_folder(name, self.preset()));
         let runs = self.runs.clone().unwrap_or_else(|| Path::new("runs/sel-grid").join(preset_name));
         ensure_writable_folder(&folder)?;
         let saving = Saving { every: self.checkpoint_every, keep: 1 };
@@ -187,7 +187,7 @@ impl GridArguments {
         record.set("runs", json!(configs.iter().map(|c| runs.run_folder(c)).collect::<Result<Vec<_>>>()?));
         record.set("example_config", json!(configs[0]));
         let seconds: f64 =
-            outcomes.iter().zip(&configs).map(|(o, c)| training_seconds(o, c.step.tokens_per_step())).sum();
+            outcomes.iter().zip(&configs).map(|(o, c)| o.training_seconds(c.step.tokens_per_step())).sum();
         record.set("training_seconds", json!(seconds));
 
         let mut outcomes = outcomes.into_iter();

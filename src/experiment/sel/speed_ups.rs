@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use polars::prelude::{DataType, ParquetReader, SerReader};
 
-use super::profile::Size;
+use super::size::Size;
 use crate::error::{Error, Result};
 
 /// What `sel-table1` measured.

@@ -1,5 +1,6 @@
 //! Fields to fit: a picture or a sound as training and evaluation samples on coordinate grids (2609.30633, Appendix C).
 
+use std::f64::consts::PI;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,6 @@ use std::path::{Path, PathBuf};
 use ndarray::{Array2, Array3, ArrayD, ArrayView3};
 use serde::Serialize;
 
-use super::config::PAPER_OMEGA0;
 use crate::analysis::moments::{Moments, moments};
 use crate::array::Array;
 use crate::data::audio::Sound;
@@ -18,6 +18,9 @@ use crate::data::image::{Alpha, Picture, to_rgb8};
 use crate::data::resize::{fit_within, resize};
 use crate::error::{Error, Result};
 use crate::report::Raster;
+
+/// The paper's omega0 for pictures, 64 pi / sqrt 6.
+pub const PAPER_OMEGA0: f64 = 64.0 * PI / 2.449_489_742_783_178;
 
 /// The channels a picture is fitted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use polars::prelude::Column;
 
-use super::profile::Size;
+use super::size::Size;
 use super::speed_ups::{Table1, speed_up};
 use super::tables::{FORMATS, numbers, whole};
 use super::variant::Variant;
 use crate::cli::{RunRecord, say};
 use crate::error::Result;
-use crate::experiment::arguments::conclude;
+use crate::experiment::output::conclude;
 use crate::report::style::label;
 use crate::report::{Table, TableFormat, significant};
 use crate::train::language::PartTimes;

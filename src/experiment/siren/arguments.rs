@@ -1,43 +1,23 @@
 //! The command line that the SIREN experiments share.
 
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
 
-use super::config::{METHODS, Method, PAPER_OMEGA0, RunConfig};
-use super::field::Field;
+use super::config::{METHODS, Method, RunConfig};
+use super::field::{Field, PAPER_OMEGA0};
 use super::runner::{Keep, Runner};
 use crate::cli::{DeviceArguments, RunRecord, say};
 use crate::data::datasets::parse_image;
 use crate::error::{Error, Result};
+use crate::experiment::output::default_folder;
+use crate::experiment::preset::Preset;
 use crate::files::ensure_writable_folder;
 use crate::runtime::set_verbose;
 use crate::train::sweep::{Batch, Shard};
-
-/// How large an experiment is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Preset {
-    /// Seconds: does it run at all.
-    Smoke,
-    /// Minutes to hours on two cores.
-    Cpu,
-    /// The paper's own sizes.
-    Paper,
-}
-
-impl Preset {
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Preset::Smoke => "smoke",
-            Preset::Cpu => "cpu",
-            Preset::Paper => "paper",
-        }
-    }
-}
 
 /// What a preset settles and the command line can change.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,7 +57,7 @@ pub struct SirenArguments {
     /// How large: `paper` has the paper's sizes, `cpu` fits two cores, `smoke` takes seconds
     #[arg(long, value_enum, default_value = "cpu")]
     pub preset: Preset,
-    /// Folder for results; made if need be [default: figures/NAME/PRESET]
+    /// Folder for results; made if need be [default: runs/NAME/PRESET]
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
     /// Initialisations, separated by commas [default: those of the experiment]
@@ -188,8 +168,7 @@ impl SirenArguments {
 
     /// The folder for `experiment`'s tables and figures.
     pub fn folder(&self, experiment: &str) -> PathBuf {
-        let default = || Path::new("figures").join(experiment).join(self.preset.name());
-        self.out.clone().unwrap_or_else(default)
+        self.out.clone().unwrap_or_else(|| default_folder(experiment, self.preset))
     }
 
     /// A runner whose results lie in `runs/` of the experiment's folder, the results of `--merge` among them.
@@ -256,14 +235,6 @@ impl SirenArguments {
         );
         record
     }
-}
-
-/// Ends an experiment: its record with the names of what it wrote into `folder`, and a line that says where.
-pub(super) fn conclude(mut record: RunRecord, files: &[PathBuf], folder: &Path) -> Result<()> {
-    record.set("files", json!(files));
-    record.write(folder)?;
-    say(&format!("\nWritten to {}", folder.display()));
-    Ok(())
 }
 
 fn list<T: Display>(values: &[T]) -> String {

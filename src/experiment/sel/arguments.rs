@@ -7,7 +7,7 @@ use clap::Args;
 use crate::cli::Progress;
 use crate::data::text::{Corpus, Dataset, Tokenizer, default_cache, prepare};
 use crate::error::Result;
-use crate::experiment::Preset;
+use crate::experiment::preset::Preset;
 use crate::nn::language_model::{Start, Target};
 use crate::nn::transformer::Transformer;
 use crate::optim::{AdamW, Decay, Schedule};

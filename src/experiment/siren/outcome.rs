@@ -108,32 +108,12 @@ pub(super) fn training_seconds(outcomes: &[Vec<Outcome>]) -> f64 {
     outcomes.iter().flatten().map(|o| o.seconds / o.batch.max(1) as f64).sum()
 }
 
-/// Mean and standard error over seeds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
-    /// Arithmetic mean.
-    pub mean: f64,
-    /// Standard error of the mean; NaN for a single value.
-    pub error: f64,
-    /// Sample standard deviation; NaN for a single value.
-    pub deviation: f64,
-}
-
-impl Summary {
-    /// Of at least one value.
-    pub fn of(values: &[f64]) -> Self {
-        let n = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / n;
-        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        Summary { mean, error: (variance / n).sqrt(), deviation: variance.sqrt() }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::config::Method;
+    use super::super::field::Field;
     use super::*;
     use crate::data::audio::fugue_subject;
-    use crate::experiment::{Field, Method};
     use crate::train::sweep::Store;
 
     /// A result is the same after it has been a Parquet file.
@@ -189,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn means_are_their_formulas() {
+    fn mean_losses_are_their_formulas() {
         let outcome = Outcome {
             train_mse: 0.0,
             eval_mse: 0.0,
@@ -201,8 +181,5 @@ mod tests {
         };
         assert!((outcome.mean_loss() - 7.0).abs() < 1e-12 && (outcome.geometric_mean_loss() - 4.0).abs() < 1e-12);
         assert_eq!(Outcome { stopped: Some(1), ..outcome }.mean_loss(), f64::INFINITY);
-        let s = Summary::of(&[1.0, 2.0, 3.0, 4.0]);
-        assert!((s.mean - 2.5).abs() < 1e-12 && (s.deviation - (5.0f64 / 3.0).sqrt()).abs() < 1e-12);
-        assert!((s.error - s.deviation / 2.0).abs() < 1e-12);
     }
 }
