@@ -8,7 +8,7 @@ use sinexp::nn::sel::{Scale, Sel};
 use sinexp::optim::Anneal;
 use sinexp::train::language::{LanguageConfig, Pretrained, Projection};
 
-use crate::train::{first_difference, given};
+use crate::options::{first_difference, given};
 
 /// Puts the network's sizes and the tokenizer in place of the preset's.
 pub fn init_sizes(sizes: &mut LanguageSizes, init: &Pretrained) -> Result<()> {

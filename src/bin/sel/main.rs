@@ -2,6 +2,7 @@
 
 mod convert;
 mod init;
+mod options;
 mod train;
 mod use_model;
 

@@ -4,9 +4,8 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use clap::parser::ValueSource;
-use clap::{Args, CommandFactory};
-use serde_json::{Value, json};
+use clap::Args;
+use serde_json::json;
 use sinexp::cli::{DeviceArguments, Progress, RunRecord, say, stop_on_signal};
 use sinexp::data::text::Dataset;
 use sinexp::error::Error;
@@ -18,6 +17,7 @@ use sinexp::train::language::{
 };
 
 use crate::init::{init_sizes, starting_from};
+use crate::options::{first_difference, given};
 
 const CHECKPOINT_EVERY: &str = "500";
 const KEEP: &str = "2";
@@ -200,33 +200,12 @@ fn settles_the_run() -> bool {
     given().iter().any(|id| !FREE.contains(&id.as_str()) && !DEVICE.contains(&id.as_str()))
 }
 
-/// The options of `sel train` that stand on the command line.
-pub fn given() -> Vec<String> {
-    let matches = crate::Arguments::command().get_matches();
-    let Some(matches) = matches.subcommand_matches("train") else { return Vec::new() };
-    let given = |id: &clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
-    // Groups of options have names as types do.
-    let option = |id: &clap::Id| id.as_str().starts_with(|c: char| c.is_ascii_lowercase());
-    matches.ids().filter(|id| option(id) && given(id)).map(|id| id.as_str().to_owned()).collect()
-}
-
 /// Refuses options that make another run than the checkpoint's, by the first choice that differs.
 fn differing(config: &LanguageConfig, asked: &LanguageConfig) -> Result<()> {
     let Some((name, begun, asked)) = first_difference("", &json!(config), &json!(asked)) else { return Ok(()) };
     let reason =
         format!("the run was begun with {begun}; leave its options out, or begin a new run with another --out");
     Err(Error::argument(name, asked, reason).into())
-}
-
-pub fn first_difference(name: &str, a: &Value, b: &Value) -> Option<(String, String, String)> {
-    match (a, b) {
-        (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
-            let below = |key: &String| if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
-            a.iter().zip(b.values()).find_map(|((key, a), b)| first_difference(&below(key), a, b))
-        }
-        _ if a == b => None,
-        _ => Some((name.to_owned(), a.to_string(), b.to_string())),
-    }
 }
 
 fn introduction(config: &LanguageConfig, begun: usize) -> String {
