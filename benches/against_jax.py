@@ -6,9 +6,9 @@ The machine may be shared and noisy, so each round times one and then the other,
 sides are warmed up first (compilation is not timed, but for `spectrum`, where whole processes are). `step` is one
 training step of a SIREN, N 256, L 11, batch 16,384, Adam; `narrow` the same with N 16; `sweep` 21 of those with different
 omega0, ours `--together` at a time in one program, JAX's one after another; `call` an empty-handed program of ten small arguments;
-`spectrum` the whole default run of the binary against python/spectrum_jax.py.
+`spectrum` the whole default run of the binary against python/benchmarks/spectrum_jax.py.
 
-`gpt` is one training step (loss, gradient, clipping, AdamW) of the transformer of python/transformer_jax.py, d 256, depth 4,
+`gpt` is one training step (loss, gradient, clipping, AdamW) of the transformer of python/models/transformer.py, d 256, depth 4,
 4 heads, 4 x 256 bytes; `gpt-sel` the same with SymExpLin weights, `-bf16` with bf16 activations, `-bpe` with 50,257 tokens.
 `sel-overhead`, `bpe-sel-overhead`, `bf16` and `sel-bf16` time two of those on both sides in one run and print, for each
 side, the ratio of the two: SymExpLin / standard, and bf16 / f32.
@@ -25,8 +25,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+# For JAX's side, which imports python/models.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
 REPEATS = {"step": 2, "call": 20_000, "narrow": 64, "sweep": 4}
 REPEATS |= {"gpt": 2, "gpt-sel": 2, "gpt-bf16": 2, "gpt-sel-bf16": 2, "gpt-bpe": 1, "gpt-bpe-sel": 1}
 # Cases whose ratio is reported for each side.
@@ -42,7 +45,8 @@ class Side:
     """A process that runs a case as often as it is told and answers with seconds per run."""
 
     def __init__(self, command: list[str]) -> None:
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(command, **pipes, text=True, cwd=ROOT, env=ENVIRONMENT)
         self.ask("2")
 
     def ask(self, line: str) -> float:
@@ -92,7 +96,7 @@ def in_turn(commands: list[list[str]], repeats: int, rounds: int) -> tuple[list[
 
 def interleaved(case: str, rounds: int, binary: str, together: int) -> None:
     ours = f"{case}:{together}" if case == "sweep" else case
-    commands = [[binary, "--serve", ours], [sys.executable, "python/sides_jax.py", case]]
+    commands = [[binary, "--serve", ours], [sys.executable, "python/benchmarks/sides_jax.py", case]]
     times, memory = in_turn(commands, REPEATS[case], rounds)
     report(case, times[0], times[1], (memory[0], memory[1]))
 
@@ -100,7 +104,7 @@ def interleaved(case: str, rounds: int, binary: str, together: int) -> None:
 def pair(case: str, rounds: int, binary: str) -> None:
     """The ratio of two cases on our side and on JAX's."""
     first, second = PAIRS[case]
-    servers = {"ours": [binary, "--serve"], "JAX": [sys.executable, "python/sides_jax.py"]}
+    servers = {"ours": [binary, "--serve"], "JAX": [sys.executable, "python/benchmarks/sides_jax.py"]}
     commands = [[*server, of] for server in servers.values() for of in (first, second)]
     times, memory = in_turn(commands, REPEATS[first], rounds)
     for i, side in enumerate(servers):
@@ -128,7 +132,7 @@ def spectrum(rounds: int) -> None:
     subprocess.run(["cargo", "build", "--release", "--quiet", "--bin", "spectrum"], cwd=ROOT, check=True)
     with tempfile.TemporaryDirectory() as folder:
         ours = ["target/release/spectrum", "--out", f"{folder}/ours"]
-        theirs = [sys.executable, "python/spectrum_jax.py", "--out", f"{folder}/jax"]
+        theirs = [sys.executable, "python/benchmarks/spectrum_jax.py", "--out", f"{folder}/jax"]
         whole_process(ours), whole_process(theirs)
         pairs = [(whole_process(ours), whole_process(theirs)) for _ in range(rounds)]
     memory = (max(a[1] for a, _ in pairs), max(b[1] for _, b in pairs))

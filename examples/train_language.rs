@@ -1,4 +1,4 @@
-//! Trains a tiny transformer for a few steps on random tokens and writes all that `python/check_transformer.py` needs to
+//! Trains a tiny transformer for a few steps on random tokens and writes all that `python/checks/check_transformer.py` needs to
 //! train the same one in JAX.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 //! Trains every initialisation for a few steps on the camera picture and prints the losses as JSON, for
-//! `python/check_training.py` to lay beside JAX's.
+//! `python/checks/check_training.py` to lay beside JAX's.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -52,7 +52,7 @@ fn the_stored_programs_are_what_is_printed() {
          is long. The state of steps is donated: `input_output_alias` in the first \
          line. Dicts are passed leaf by leaf; `hlo export` prints the order.\n\n\
          `SINEXP_UPDATE=1 cargo test --test hlo` writes all of this anew, `cargo run --bin hlo -- export ...` one file. \
-         `tests/hlo.rs` holds them to what is printed; `python/check_hlo.py` and `python/check_jax_export.py` run each in \
+         `tests/hlo.rs` holds them to what is printed; `python/checks/check_hlo.py` and `python/checks/check_jax_export.py` run each in \
          JAX against JAX's own functions, with derivatives.\n\n\
          | file | what | signature | made by |\n| --- | --- | --- | --- |\n{}\n",
         large.join(", "),

@@ -8,7 +8,7 @@ use sinexp::interop::jax_export::{Aval, DisabledCheck, Exported, Kind, Options, 
 use sinexp::interop::program::{Foreign, Format};
 use sinexp::runtime::Device;
 
-/// Written by python/write_jax_export.py, in JAX 0.10.2.
+/// Written by python/fixtures/write_jax_export.py, in JAX 0.10.2.
 const JAX: &[u8] = include_bytes!("files/several.jax_export");
 
 fn parameter(name: &str, dtype: DType, dims: &[usize]) -> Tensor {

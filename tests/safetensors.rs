@@ -1,9 +1,9 @@
 //! safetensors files between this library and Python: each reads what the other wrote, and a write that the system
 //! cuts off leaves the old file.
 //!
-//! Both sides know the same content by formula: `content` here, `content()` in python/check_safetensors.py.
+//! Both sides know the same content by formula: `content` here, `content()` in python/checks/check_safetensors.py.
 //! `SINEXP_UPDATE=1 cargo test --test safetensors` writes tests/golden/safetensors/rust.safetensors anew,
-//! `python/check_safetensors.py --write` python.safetensors.
+//! `python/checks/check_safetensors.py --write` python.safetensors.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ fn what_python_wrote_is_read() {
     }
 }
 
-/// The file that python/check_safetensors.py reads is what is written today, byte for byte.
+/// The file that python/checks/check_safetensors.py reads is what is written today, byte for byte.
 #[test]
 fn what_python_reads_is_written() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,5 +1,5 @@
 //! `spectrum --hlo` and `spectrum --weights` on files that JAX wrote: the singular values that JAX and NumPy find, and one clear
-//! line for what cannot be differentiated. `python/make_spectrum_hlo.py` writes tests/spectrum_hlo.
+//! line for what cannot be differentiated. `python/fixtures/make_spectrum_hlo.py` writes tests/spectrum_hlo.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

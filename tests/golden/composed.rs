@@ -1,4 +1,4 @@
-//! Compositions of transforms against JAX on the same inputs, in f64 (python/check_composed.py has the JAX side).
+//! Compositions of transforms against JAX on the same inputs, in f64 (python/checks/check_composed.py has the JAX side).
 
 use std::collections::BTreeMap;
 

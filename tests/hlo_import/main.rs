@@ -1,6 +1,6 @@
 //! HLO text that JAX, XLA and we wrote, read into graphs: the same numbers, and the same derivatives as JAX's.
 //!
-//! `python/make_hlo_import.py` writes the texts and values in this folder.
+//! `python/fixtures/make_hlo_import.py` writes the texts and values in this folder.
 
 #[path = "../common/mod.rs"]
 mod common;

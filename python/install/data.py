@@ -26,7 +26,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from setup_native import Wheel, fail, fetch, run, say, sha256, unpack
+from native import Wheel, fail, fetch, run, say, sha256, unpack
 
 SCIKIT_IMAGE = Wheel("scikit-image", "0.26.0", "74aa5518ccea28121f57a95374581d3b979839adc25bb03f289b1bc9b99c58af")
 FOLDER = PurePosixPath("skimage/data")

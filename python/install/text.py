@@ -17,8 +17,8 @@ import tarfile
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from setup_data import arguments, filling, right, write
-from setup_native import fail, run, say, sha256
+from data import arguments, filling, right, write
+from native import fail, run, say, sha256
 
 
 class Package(NamedTuple):

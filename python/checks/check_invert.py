@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 from safetensors.numpy import save_file
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SEL = ROOT / "target/debug/sel"
 
 

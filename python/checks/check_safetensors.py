@@ -16,7 +16,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-FOLDER = Path(__file__).resolve().parent.parent / "tests/golden/safetensors"
+FOLDER = Path(__file__).resolve().parents[2] / "tests/golden/safetensors"
 METADATA = {"step": "12", "ω0": '30 "rad"\n'}
 
 

@@ -8,7 +8,7 @@ from typing import Any, Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-import transformer_jax as transformer
+from models import transformer
 
 Params = dict[str, jax.Array]
 BETA = 7.5

@@ -1,11 +1,11 @@
 """Whether the notebooks' code still does what their outputs show: each is compiled as one program and run, without Jupyter.
 
-    .venv/bin/python python/check_notebook_code.py            # all of notebooks/
-    .venv/bin/python python/check_notebook_code.py 03         # the one whose name begins so
+    .venv/bin/python python/checks/check_notebook_code.py            # all of notebooks/
+    .venv/bin/python python/checks/check_notebook_code.py 03         # the one whose name begins so
 
 A cell's printed lines must be the committed ones, numbers up to what another processor or sampling may change; each picture
 and table must be shown, pictures in the same size. Python in a notebook's text is run after it, all of it as one program.
-Needs ./setup --data --jax and nothing of ./setup --notebooks, which takes much longer: python/run_notebooks.py executes the
+Needs ./setup --data --jax and nothing of ./setup --notebooks, which takes much longer: python/checks/run_notebooks.py executes the
 notebooks themselves.
 """
 

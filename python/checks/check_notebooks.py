@@ -1,8 +1,8 @@
 """Whether the committed notebooks are whole: format, outputs, pictures, an exercise at the end. Runs nothing.
 
-    python3 python/check_notebooks.py            # all of notebooks/, or the files named
+    python3 python/checks/check_notebooks.py            # all of notebooks/, or the files named
 
-Standard library only. python/run_notebooks.py executes them.
+Standard library only. python/checks/run_notebooks.py executes them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import zlib
 from pathlib import Path
 from typing import Any, Iterator
 
-FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NAMES = ["01_spectrum", "02_uniform_phase_siren", "03_sel_transform", "04_train_sel", "05_jax_interop"]
 DEPENDENCY = ':dep sinexp = { path = "..", features = ["notebook"] }'
 # Folders of one machine, and what a terminal prints colours with.

@@ -1,6 +1,6 @@
-"""Runs the programs of hlo/ in JAX and compares them with JAX's own functions (catalog_jax.py) on the same inputs.
+"""Runs the programs of hlo/ in JAX and compares them with JAX's own functions (python/models/catalog.py) on the same inputs.
 
-The way from HLO text into JAX is private API of the pinned version (python/requirements.txt). Their derivatives are
+The way from HLO text into JAX is private API of the pinned version (python/install/requirements.txt). Their derivatives are
 checked as files of jax.export: check_jax_export.py.
 """
 
@@ -12,13 +12,13 @@ from typing import Any
 
 import jax
 import numpy as np
-from catalog_jax import FUNCTIONS, draw, x64
+from models.catalog import FUNCTIONS, draw, x64
 from jax._src.interpreters import mlir
 from jax._src.lib import xla_client
 from jaxlib import _hlo
 from jaxlib.mlir import ir
 
-FOLDER = Path(__file__).resolve().parent.parent / "hlo"
+FOLDER = Path(__file__).resolve().parents[2] / "hlo"
 # Of the largest element of a result.
 TOLERANCES = {"f32": 1e-5, "f64": 1e-12}
 

@@ -1,6 +1,6 @@
 """Peak memory and speed of `weights` on a large synthetic checkpoint, beside reading its bytes with cat.
 
-Usage: python/measure_weights.py [--dtype bf16|f32] [--gigabytes 8] [--rounds 3] [--folder /tmp]. Builds nothing: uses
+Usage: python/benchmarks/measure_weights.py [--dtype bf16|f32] [--gigabytes 8] [--rounds 3] [--folder /tmp]. Builds nothing: uses
 target/release/weights (or --binary). The checkpoint (four shards and an index) is removed afterwards.
 """
 

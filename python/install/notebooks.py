@@ -2,7 +2,7 @@
 
 Called by ./setup --notebooks. Nothing outside the folder is touched; a run that was cut off is taken up by the next.
 
-    .notebooks/python     a virtual environment with python/requirements-notebooks.txt; the kernel is registered in it
+    .notebooks/python     a virtual environment with python/install/requirements-notebooks.txt; the kernel is registered in it
     .notebooks/evcxr      bin/evcxr_jupyter
     .notebooks/build/0    what the kernel compiled: kept, so that a notebook's first cell has little to do
     .notebooks/stamp      written last
@@ -18,7 +18,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from setup_native import fail, run, say
+from native import fail, run, say
 
 EVCXR = "0.22.0"
 
@@ -42,7 +42,7 @@ def main() -> None:
             kernel(home)
             register(root, home / "python/share/jupyter/kernels/rust")
             say("compiling the library for notebooks: some minutes, once")
-            run([home / "python/bin/python", root / "python/run_notebooks.py", "--prepare"], "compiling for notebooks")
+            run([home / "python/bin/python", root / "python/checks/run_notebooks.py", "--prepare"], "compiling for notebooks")
             (home / "stamp.partial").write_text(given.stamp)
             (home / "stamp.partial").replace(stamp)
         say(f"done: Jupyter and the Rust kernel are in {home}")
@@ -55,12 +55,12 @@ def main() -> None:
 
 def jupyter(root: Path, folder: Path) -> None:
     """The virtual environment, made anew: it names its own place."""
-    requirements = root / "python/requirements-notebooks.txt"
+    requirements = root / "python/install/requirements-notebooks.txt"
     mark = folder / "requirements"
     wanted = f"{folder}\n{requirements.read_text()}"
     if mark.is_file() and mark.read_text() == wanted:
         return
-    say(f"installing the packages of python/{requirements.name} into .notebooks/python")
+    say(f"installing the packages of python/install/{requirements.name} into .notebooks/python")
     run([sys.executable, "-m", "venv", "--clear", folder], "python3 -m venv")
     pip: list[str | Path] = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     run([*pip, "--no-cache-dir", "--only-binary=:all:", "-r", requirements], f"pip install -r {requirements.name}")

@@ -1,9 +1,9 @@
 """Whether our `.jax_export` files work in several releases of JAX: deserialise, call, jit, differentiate.
 
 Makes a virtual environment for each release under --folder (about 400 MB, removed afterwards), and runs
-python/check_jax_export.py --files in it. Not part of the checks that run on every change.
+python/checks/check_jax_export.py --files in it. Not part of the checks that run on every change.
 
-    cargo build --bin hlo && .venv/bin/python python/jax_releases.py --folder /tmp/releases
+    cargo build --bin hlo && .venv/bin/python python/checks/jax_releases.py --folder /tmp/releases
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import check_jax_export
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RELEASES = ["0.4.35", "0.5.3", "0.6.2", "0.7.2", "0.8.3", "0.9.2", "0.10.2"]
 
 
@@ -32,7 +32,7 @@ def check(release: str, interpreter: str, folder: Path, files: Path) -> str:
         done = subprocess.run(install, capture_output=True, text=True)
         if done.returncode != 0:
             return f"cannot be installed: {done.stderr.strip().splitlines()[-1]}"
-        command = [python, ROOT / "python" / "check_jax_export.py", "--files", files]
+        command = [python, ROOT / "python/checks/check_jax_export.py", "--files", files]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             return f"FAILS after {max(len(done.stdout.splitlines()) - 1, 0)} files: {done.stderr.strip().splitlines()[-1]}"

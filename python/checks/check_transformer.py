@@ -2,7 +2,7 @@
 
 examples/train_language.rs trains a small transformer, standard and with SymExpLin weights, and writes its initial
 parameters, its tokens, and what each step found. The initial parameters must obey the laws of 2607.09967 (Section
-4.3); then a plain jitted step in f32 (python/transformer_jax.py) trains them. Losses must agree within 3e-6 of their size
+4.3); then a plain jitted step in f32 (python/models/transformer.py) trains them. Losses must agree within 3e-6 of their size
 up to the last step (JAX's own f32 is 6e-7 from f64), gradient norms within 5e-5: weight decay alone changes them by twice that.
 Where they do not, and everywhere with `--referee`, JAX in f64 from the same start tells how far either side is from it.
 `--from DIR` reads what is in DIR/VARIANT instead of running the example.
@@ -24,9 +24,9 @@ import jax.numpy as jnp
 import numpy as np
 from safetensors.numpy import load_file
 from scipy import stats
-from transformer_jax import Gpt, Optimizer, Params, Sel, effective, initial, invert, loss, stack, start, train_step
+from models.transformer import Gpt, Optimizer, Params, Sel, effective, initial, invert, loss, stack, start, train_step
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 MODEL = Gpt(width=64, depth=2, heads=4, vocabulary=256)
 OPTIMIZER = Optimizer(rate=1e-3, warmup=4, steps=12)
 BATCH, SEQUENCE = 2, 32

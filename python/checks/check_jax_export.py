@@ -1,9 +1,9 @@
 """Our `.jax_export` files in JAX, and JAX's in our `hlo run`.
 
 `hlo export` writes every program of the toolkit; JAX reads, calls, jits and differentiates them, and each must be what the
-same function in JAX is (catalog_jax.py). Then JAX exports functions of its own, and `hlo run` must compute what they do.
+same function in JAX is (python/models/catalog.py). Then JAX exports functions of its own, and `hlo run` must compute what they do.
 Build first: cargo build --bins. `--files DIR` takes files that are there already, and only does the first half:
-python/jax_releases.py runs it so in other releases of JAX.
+python/checks/jax_releases.py runs it so in other releases of JAX.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any, Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from catalog_jax import FUNCTIONS, draw, x64
+from models.catalog import FUNCTIONS, draw, x64
 from jax import export
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 BINARIES = ROOT / "target" / "debug"
 # Of the largest element.
 TOLERANCE = 1e-5

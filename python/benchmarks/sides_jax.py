@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 import jax
 import jax.numpy as jnp
-import transformer_jax as transformer
+from models import transformer
 
 
 def training(width: int, runs: int, gain: float) -> Callable[[int], Any]:

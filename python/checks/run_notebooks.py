@@ -1,7 +1,7 @@
 """Executes the notebooks from scratch with the Rust kernel and says how long each took; fails on any error.
 
-    ./setup --notebooks .notebooks/python/bin/python python/run_notebooks.py                  # all of them
-    ./setup --notebooks .notebooks/python/bin/python python/run_notebooks.py --write 01 05    # these; outputs written back
+    ./setup --notebooks .notebooks/python/bin/python python/checks/run_notebooks.py                  # all of them
+    ./setup --notebooks .notebooks/python/bin/python python/checks/run_notebooks.py --write 01 05    # these; outputs written back
 
 An error is a cell that does not compile, a panic, a `?` that returned early, or anything else on standard error.
 """

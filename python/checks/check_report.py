@@ -1,6 +1,6 @@
 """Opens the report of the committed results in headless Chromium, on a screen and on a phone, light and dark.
 
-    python python/check_report.py [--screenshots FOLDER] [REPORT.html]
+    python python/checks/check_report.py [--screenshots FOLDER] [REPORT.html]
 
 Nothing may be loaded from elsewhere or go wrong on the way; the page may not scroll sideways; text must have the contrast
 that WCAG asks for (AA); everything that can be used must be reached by the Tab key; sorting, filters and charts must do what
@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".browser/bin/python"
 try:
     from playwright.sync_api import Page, sync_playwright

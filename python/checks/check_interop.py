@@ -7,7 +7,7 @@
    Jacobian by `spectrum --hlo` must be JAX's; or it is refused in one line that names the operation.
 3. python/load_weights.py there and back, with files of `fit` and `sel`.
 
-    cargo build --bins && .venv/bin/python python/check_interop.py
+    cargo build --bins && .venv/bin/python python/checks/check_interop.py
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ try:
 except ImportError:
     flax = None
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 BINARIES = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
 FORWARD, SPECTRUM = 1e-5, 1e-4
 

@@ -15,7 +15,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 jax.config.update("jax_enable_x64", True)
-FILE = Path(__file__).resolve().parent.parent / "tests/golden/composed.safetensors"
+FILE = Path(__file__).resolve().parents[2] / "tests/golden/composed.safetensors"
 Arrays = tuple[jax.Array, ...]
 
 

@@ -1,6 +1,6 @@
 """Computes the tables of `sel-shapes` and `sel-weights` again in NumPy and SciPy from the runs' checkpoints.
 
-    python python/check_sel_figures.py [RUN BASELINE]
+    python python/checks/check_sel_figures.py [RUN BASELINE]
 
 RUN and BASELINE are folders of `sel train` or of a grid; RUN without offset, shift and residual and with row_col_mult
 scales. Without them, two small runs are trained. Everything goes into a temporary folder. Positions are drawn again with jax.random, so every number of the
@@ -21,7 +21,7 @@ import numpy as np
 from safetensors.numpy import load_file
 from scipy.stats import kurtosis
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ROLES = ["q", "k", "v", "o", "gate", "up", "down"]
 POSITIONS = 4096
 # Relative; weights of f32 have 24 bits, and the tables' numbers are sums of many.
