@@ -20,7 +20,9 @@ fn documents() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
     let mut folders = vec![root.to_path_buf()];
-    folders.extend(["docs/src", "hlo", "notebooks", "src", "experiments", "examples"].map(|name| root.join(name)));
+    folders.extend(
+        ["crates", "docs/src", "hlo", "notebooks", "src", "experiments", "examples"].map(|name| root.join(name)),
+    );
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("a folder") {
             let path = entry.expect("an entry").path();
@@ -233,19 +235,21 @@ fn every_option_and_program_is_there() {
     let program = Regex::new(r"^(?:siren|sel)-(?:table|fig)\d$|^(?:siren|sel)-(?:audio|mup|curves|shapes|weights)$")
         .expect("a pattern");
     let (known, programs) = (options(), programs());
-    let mut count = 0;
+    let (mut count, mut wrong) = (0, Vec::new());
     for (path, text) in pages() {
         for code in code(&text) {
             for found in option.captures_iter(&code).map(|c| c[1].to_owned()) {
                 count += 1;
-                let there = known.contains(&found) || OTHERS.contains(&found.as_str());
-                assert!(there, "{}: `{code}`: no program has {found}", path.display());
+                if !known.contains(&found) && !OTHERS.contains(&found.as_str()) {
+                    wrong.push(format!("{}: `{code}`: no program has {found}", path.display()));
+                }
             }
-            if program.is_match(&code) {
-                assert!(programs.contains(&code), "{}: there is no program {code}", path.display());
+            if program.is_match(&code) && !programs.contains(&code) {
+                wrong.push(format!("{}: there is no program {code}", path.display()));
             }
         }
     }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
     assert!(count > 150, "{count} options");
 }
 
@@ -257,15 +261,18 @@ fn every_file_named_is_there() {
         r"(?:^|\s)((?:src|tests|docs|examples|experiments|crates|python|benches|hlo|notebooks|figures|\.ci)/[\w./-]+)",
     )
     .expect("a pattern");
-    let mut count = 0;
+    let (mut count, mut wrong) = (0, Vec::new());
     for (path, text) in pages() {
         for code in code(&text).iter().filter(|code| !code.contains("--out ")) {
             for name in file.captures_iter(code).filter_map(|c| c.get(1)) {
                 let name = name.as_str().trim_end_matches(['.', '/']);
                 count += 1;
-                assert!(root.join(name).exists(), "{}: there is no {name}", path.display());
+                if !root.join(name).exists() {
+                    wrong.push(format!("{}: there is no {name}", path.display()));
+                }
             }
         }
     }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
     assert!(count > 40, "{count} files");
 }
