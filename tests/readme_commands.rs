@@ -1,7 +1,8 @@
-//! The commands in the README, the notebooks and the documentation as a newcomer would paste them: each names programs,
-//! options and scripts that there are, and the quick ones run. What needs a file of the reader's own, or hours, is only
-//! parsed (`--help` behind it).
+//! What README, book, notebooks and documentation say, held to what there is. Commands are taken as a newcomer would paste
+//! them: each names programs, options and scripts that exist, and the quick ones run. What needs a file of the reader's
+//! own, or hours, is only parsed (`--help` behind it). Options, files and links in the text exist too.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -12,14 +13,16 @@ use serde_json::Value;
 
 /// Lines that hold one of these run; they take seconds.
 const QUICK: [&str; 4] =
-    ["hlo -- list", "hlo -- export siren_forward --to", "hlo -- show", "siren-table2 -- --preset smoke"];
+    ["hlo -- list", "hlo -- export siren_forward --to", "hlo -- show /tmp/", "siren-table2 -- --preset smoke"];
 
 /// What people read, by its file: the Markdown files, the notebooks' texts, and the comments that `cargo doc` prints.
 fn documents() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
     let mut folders = vec![root.to_path_buf()];
-    folders.extend(["hlo", "notebooks", "src", "experiments"].map(|name| root.join(name)));
+    folders.extend(
+        ["crates", "docs/src", "hlo", "notebooks", "src", "experiments", "examples"].map(|name| root.join(name)),
+    );
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("a folder") {
             let path = entry.expect("an entry").path();
@@ -38,6 +41,14 @@ fn documents() -> Vec<(PathBuf, String)> {
         }
     }
     found
+}
+
+/// README, CONTRIBUTING and the book. The changelog also names what is gone.
+fn pages() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let of_book = |path: &Path| path.starts_with(root.join("docs"));
+    let named = |path: &Path| path == root.join("README.md") || path == root.join("CONTRIBUTING.md");
+    documents().into_iter().filter(|(path, _)| of_book(path) || named(path)).collect()
 }
 
 fn markdown_cells(notebook: &str) -> String {
@@ -62,6 +73,8 @@ fn commands(text: &str) -> Vec<String> {
     for line in text.lines() {
         if let Some(language) = line.strip_prefix("```") {
             shell = language == "sh";
+        } else if line.contains("cargo run --example") {
+            continue; // see tests/examples.rs
         } else if shell && line.contains("cargo run") {
             found.push(line.split("  #").next().unwrap_or(line).trim().to_owned());
         } else if !shell {
@@ -119,7 +132,7 @@ fn every_command_parses_and_the_quick_ones_run() {
 #[test]
 fn every_script_is_there_and_setup_knows_its_options() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let script = Regex::new(r"\b(python|benches)/\w+\.(py|sh)").expect("a pattern");
+    let script = Regex::new(r"\b(python|benches)/[\w/]+\.(py|sh)").expect("a pattern");
     let options = Regex::new(r"\./setup((?: --[a-z]+)+)").expect("a pattern");
     let (mut scripts, mut calls) = (0, 0);
     for (path, text) in documents() {
@@ -146,10 +159,120 @@ fn every_link_leads_somewhere() {
         for target in targets.map(|t| t.trim_matches(['<', '>'])) {
             if !target.contains("://") && !target.starts_with('#') {
                 found += 1;
-                let there = path.parent().expect("a folder").join(target).exists();
+                let file = target.split('#').next().unwrap_or(target);
+                let there = path.parent().expect("a folder").join(file).exists();
                 assert!(there, "{} links to {target}, which is not there", path.display());
             }
         }
     }
     assert!(found > 10, "{found} links");
+}
+
+/// What stands between backticks in the text of a page, and the lines of its shell blocks.
+fn code(page: &str) -> Vec<String> {
+    let (mut found, mut language) = (Vec::new(), None);
+    for line in page.lines() {
+        match (line.strip_prefix("```"), language) {
+            (Some(name), None) => language = Some(name),
+            (Some(_), Some(_)) => language = None,
+            (None, Some("sh")) => found.push(line.to_owned()),
+            (None, Some(_)) => {}
+            (None, None) => found.extend(line.split('`').skip(1).step_by(2).map(str::to_owned)),
+        }
+    }
+    found
+}
+
+/// Every option that a program of ours has, or `./setup`.
+fn options() -> BTreeSet<String> {
+    let option = Regex::new(r"--[a-z][a-z0-9-]+").expect("a pattern");
+    let help = |path: &Path, arguments: &[&str]| {
+        let done = Command::new(path).args(arguments).arg("--help").output().expect("starts");
+        assert!(done.status.success(), "{} {arguments:?}", path.display());
+        String::from_utf8(done.stdout).expect("UTF-8")
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let built = Path::new(env!("CARGO_BIN_EXE_hlo")).parent().expect("a folder");
+    let mut texts = vec![help(&root.join("setup"), &[])];
+    for name in programs() {
+        let text = help(&built.join(&name), &[]);
+        let commands =
+            text.split_once("\nCommands:\n").map_or("", |(_, rest)| rest.split("\n\n").next().unwrap_or(rest));
+        let commands = commands.lines().filter_map(|line| line.split_whitespace().next());
+        texts.extend(commands.filter(|c| *c != "help").map(|command| help(&built.join(&name), &[command])));
+        texts.push(text);
+    }
+    texts.iter().flat_map(|text| option.find_iter(text)).map(|found| found.as_str().to_owned()).collect()
+}
+
+/// Names of the package's programs, as cargo finds them.
+fn programs() -> BTreeSet<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let manifest = fs::read_to_string(root.join("Cargo.toml")).expect("the manifest");
+    let declared = Regex::new(r#"\[\[bin\]\]\s+name = "([\w-]+)""#).expect("a pattern");
+    let found = fs::read_dir(root.join("src/bin")).expect("a folder").map(|e| e.expect("an entry").path());
+    let found = found.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned());
+    declared.captures_iter(&manifest).map(|c| c[1].to_owned()).chain(found).collect()
+}
+
+#[test]
+fn every_option_and_program_is_there() {
+    // Of cargo and jupyter, which the pages call as well.
+    const OTHERS: [&str; 11] = [
+        "--bin",
+        "--lib",
+        "--test",
+        "--tests",
+        "--example",
+        "--doc",
+        "--open",
+        "--locked",
+        "--version",
+        "--root",
+        "--no-default-features",
+    ];
+    let option = Regex::new(r"(?:^|\s)(--[a-z][a-z0-9-]+)").expect("a pattern");
+    let program = Regex::new(r"^(?:siren|sel)-(?:table|fig)\d$|^(?:siren|sel)-(?:audio|mup|curves|shapes|weights)$")
+        .expect("a pattern");
+    let (known, programs) = (options(), programs());
+    let (mut count, mut wrong) = (0, Vec::new());
+    for (path, text) in pages() {
+        for code in code(&text) {
+            for found in option.captures_iter(&code).map(|c| c[1].to_owned()) {
+                count += 1;
+                if !known.contains(&found) && !OTHERS.contains(&found.as_str()) {
+                    wrong.push(format!("{}: `{code}`: no program has {found}", path.display()));
+                }
+            }
+            if program.is_match(&code) && !programs.contains(&code) {
+                wrong.push(format!("{}: there is no program {code}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert!(count > 150, "{count} options");
+}
+
+/// Files and folders of the repository that the pages name in code are there.
+#[test]
+fn every_file_named_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let file = Regex::new(
+        r"(?:^|\s)((?:src|tests|docs|examples|experiments|crates|python|benches|hlo|notebooks|figures|\.ci)/[\w./-]+)",
+    )
+    .expect("a pattern");
+    let (mut count, mut wrong) = (0, Vec::new());
+    for (path, text) in pages() {
+        for code in code(&text).iter().filter(|code| !code.contains("--out ")) {
+            for name in file.captures_iter(code).filter_map(|c| c.get(1)) {
+                let name = name.as_str().trim_end_matches(['.', '/']);
+                count += 1;
+                if !root.join(name).exists() {
+                    wrong.push(format!("{}: there is no {name}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert!(count > 40, "{count} files");
 }

@@ -1,4 +1,4 @@
-//! `report` as it is called: one file that holds everything, damaged results, wrong calls; and the README's table.
+//! `report` as it is called: one file that holds everything, damaged results, wrong calls; and the book's table.
 
 use std::fs;
 use std::path::Path;
@@ -138,14 +138,16 @@ fn losses_of_single_runs_become_charts() {
     assert!(page.contains("\"y\":[3.0,2.0,1.5]") && page.contains("class=\"chart\""));
 }
 
-/// The README's table is what `report --readme` writes for the committed results.
+/// The book's table is what `report --readme` writes for the committed results.
 #[test]
-fn the_readme_has_the_table_of_the_committed_results() {
+fn the_book_has_the_table_of_the_committed_results() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let runs = find(&[root.join("figures")]).expect("results");
-    let text = text(&root.join("README.md"));
-    let new = readme::replaced(&text, &readme::table(&runs, root)).expect("markers");
-    assert!(new == text, "README.md is not up to date: cargo run --bin report -- --readme");
+    let page = root.join(readme::PAGE);
+    let text = text(&page);
+    let folder = page.parent().expect("a folder");
+    let new = readme::replaced(&text, &readme::table(&runs, folder)).expect("markers");
+    assert!(new == text, "{} is not up to date: cargo run --bin report -- --readme", readme::PAGE);
     let row = new.lines().find(|l| l.starts_with("| [siren-table2](")).expect("a row");
     assert!(row.contains("0, 1, 2, 3, 4") && row.contains("10.28 dB") && row.contains("8.12 ± 0.38"), "{row}");
     // Another folder, another table; the rest of the file stays.

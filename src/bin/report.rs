@@ -1,4 +1,4 @@
-//! `report`: all results as one HTML file, or as the results table of a README.
+//! `report`: all results as one HTML file, or as the results table of the book.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ struct Arguments {
     #[arg(long, value_name = "TEXT", default_value = "Results")]
     title: String,
     /// Rewrites the results table in this file, between its two markers, instead of writing HTML
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "README.md")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = readme::PAGE)]
     readme: Option<PathBuf>,
 }
 

@@ -26,6 +26,8 @@ use super::section;
 use crate::error::{Error, Result};
 use crate::files::{reason, write_bytes};
 
+/// The page of the book that has the table, from the repository's folder.
+pub const PAGE: &str = "docs/src/reference/results.md";
 /// The line above the table.
 pub const BEGIN: &str = "<!-- results: written by `report --readme`, not by hand -->";
 /// The line below it.
@@ -101,11 +103,14 @@ fn text(cell: &str) -> String {
     out
 }
 
-/// The way from `folder` to `target`, or `target` as it is when it lies elsewhere.
+/// The way from `folder` to `target`, by as many `..` as it takes.
 fn link(target: &Path, folder: &Path) -> String {
     let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (to, from) = (whole(target), whole(folder));
-    let path = to.strip_prefix(&from).map_or_else(|_| target.to_owned(), PathBuf::from);
+    let up = |(i, base): (usize, &Path)| {
+        Some(std::iter::repeat_n(Path::new(".."), i).collect::<PathBuf>().join(to.strip_prefix(base).ok()?))
+    };
+    let path = from.ancestors().enumerate().find_map(up).unwrap_or_else(|| target.to_owned());
     path.to_string_lossy().replace(['<', '>', '\n'], "_")
 }
 
@@ -122,6 +127,12 @@ mod tests {
         for wrong in [format!("{END}{BEGIN}"), BEGIN.to_owned(), format!("{BEGIN}{END}{BEGIN}"), String::new()] {
             assert!(replaced(&wrong, "x").is_none(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn links_go_up_where_they_must() {
+        assert_eq!(link(Path::new("/a/b/c"), Path::new("/a")), "b/c");
+        assert_eq!(link(Path::new("/a/figures/c"), Path::new("/a/docs/src")), "../../figures/c");
     }
 
     #[test]
