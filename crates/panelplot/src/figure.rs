@@ -174,7 +174,8 @@ impl Panel {
         self.blank || self.image.is_some()
     }
 
-    pub(crate) fn data(&self) -> impl Iterator<Item = (Option<f64>, f64)> {
+    /// All points of its marks: x, of marks that have a place along it, and y.
+    pub fn data(&self) -> impl Iterator<Item = (Option<f64>, f64)> {
         self.marks.iter().flat_map(|mark| -> Vec<(Option<f64>, f64)> {
             match mark {
                 Mark::Line { points, .. } | Mark::Points { points, .. } => {
