@@ -12,9 +12,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import os
 import re
 import subprocess
 import tempfile
@@ -29,6 +26,7 @@ from jax import lax
 from safetensors.numpy import load_file, save_file
 
 import load_weights
+from common import BINARIES, ROOT, rows
 from export import FORMATS, jitted, save
 
 try:
@@ -37,8 +35,6 @@ try:
 except ImportError:
     flax = None
 
-ROOT = Path(__file__).resolve().parents[2]
-BINARIES = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
 FORWARD, SPECTRUM = 1e-5, 1e-4
 
 
@@ -53,10 +49,9 @@ def spectrum(folder: Path, *arguments: str | Path) -> np.ndarray | str:
     if done.returncode:
         assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
         return done.stderr.strip()
-    with open(folder / "spectrum/spectra.csv") as file:
-        rows = list(csv.DictReader(file))
-    ranks = 1 + max(int(row["rank"]) for row in rows)
-    return np.array([float(row["value"]) for row in rows]).reshape(-1, ranks)
+    spectra = rows(folder / "spectrum/spectra.csv")
+    ranks = 1 + max(int(row["rank"]) for row in spectra)
+    return np.array([float(row["value"]) for row in spectra]).reshape(-1, ranks)
 
 
 def svd(jacobians: Any) -> np.ndarray:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+from common import BINARIES
 from safetensors.numpy import save_file
 
-ROOT = Path(__file__).resolve().parents[2]
-SEL = ROOT / "target/debug/sel"
+SEL = BINARIES / "sel"
 
 
 TYPES = {

@@ -18,11 +18,10 @@ from typing import Any, Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from common import BINARIES
 from models.catalog import FUNCTIONS, draw, x64
 from jax import export
 
-ROOT = Path(__file__).resolve().parents[2]
-BINARIES = ROOT / "target" / "debug"
 # Of the largest element.
 TOLERANCE = 1e-5
 

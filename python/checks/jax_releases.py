@@ -9,6 +9,7 @@ python/checks/check_jax_export.py --files in it. Not part of the checks that run
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -33,7 +34,8 @@ def check(release: str, interpreter: str, folder: Path, files: Path) -> str:
         if done.returncode != 0:
             return f"cannot be installed: {done.stderr.strip().splitlines()[-1]}"
         command = [python, ROOT / "python/checks/check_jax_export.py", "--files", files]
-        done = subprocess.run(command, capture_output=True, text=True)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
         if done.returncode != 0:
             return f"FAILS after {max(len(done.stdout.splitlines()) - 1, 0)} files: {done.stderr.strip().splitlines()[-1]}"
         return "; ".join(done.stdout.splitlines()[1:])

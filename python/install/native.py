@@ -1,4 +1,4 @@
-"""Assembles .xla/ from pinned PyPI wheels: XLA's headers and library, OpenBLAS, libclang for bindgen.
+"""Assembles .xla/ from pinned PyPI wheels: XLA's headers and library, OpenBLAS, libclang for bindgen, plotly.js.
 
 Called by ./setup. Standard library and pip only. Everything is built in .xla.partial/ and renamed when complete, so
 that a run cut off at any point leaves nothing half-installed; wheels that were downloaded whole are kept until then.
@@ -7,6 +7,7 @@ that a run cut off at any point leaves nothing half-installed; wheels that were 
     .xla/include, .xla/lib   what the crate `xla` expects in XLA_EXTENSION_DIR
     .xla/openblas/lib        libopenblas.so for ndarray-linalg
     .xla/libclang            libclang.so for bindgen, with the compiler's own C headers
+    .xla/plotly              plotly.min.js, with which pages of `report` draw their charts
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ TENSORFLOW = Wheel("tensorflow-cpu", "2.21.0", "2b847d217b02ee7731ed91431daf3250
 LLVM = Wheel("mlc-llvm-static", "23.1.1.post0", "dcfec888abfaa418be77d41af585805f31463584cf9c90582992c00f392c1ac5")
 OPENBLAS = Wheel("scipy-openblas32", "0.3.34.481.3", "0595f94cd58c1f8a0d90c975621f4587337a003916b1979e834ebdf2cb5d9504")
 LIBCLANG = Wheel("libclang", "18.1.1", "c533091d8a3bbf7460a00cb6c1a71da93bffe148f172c7d03b1c31fbf8aa2a0b")
+PLOTLY = Wheel("plotly", "6.1.2", "f1548a8ed9158d59e03d7fed548c7db5549f3130d9ae19293c8638c202648f6d")
 
 # Header folders of the tensorflow wheel, below tensorflow/include: what they contain goes to the folder on the right.
 HEADERS = {
@@ -153,7 +155,7 @@ def xla(tensorflow: Path, llvm: Path, out: Path, shim: Path) -> None:
         run(["strip", "--strip-unneeded", lib / LIBRARIES[0]], "strip")
     for library in LIBRARIES:
         bind_functions(lib / library)
-    say("compiling the plugin registry (half a minute)")
+    say("compiling the plugin registry")
     flags = ["-std=c++17", "-O1", "-fPIC", "-DNDEBUG", "-w", "-isystem", str(include)]
     run(["c++", *flags, "-c", shim, "-o", lib / "pjrt_registry.o"], "compiling pjrt_registry.cc")
     run(["ar", "rcs", lib / "libpjrt_registry.a", lib / "pjrt_registry.o"], "ar")
@@ -191,6 +193,14 @@ def libclang(wheel: Path, out: Path) -> None:
     (folder / "include").symlink_to(headers)
 
 
+def plotly(wheel: Path, out: Path) -> None:
+    """plotly.js as a page holds it; the package has its text in one more form and Python code around it."""
+    source = PurePosixPath("plotly/package_data/plotly.min.js")
+    unpack(wheel, lambda path: out / "plotly" / path.name if path == source else None)
+    if not (out / "plotly" / source.name).is_file():
+        fail(f"{wheel.name} has no {source}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--root", type=Path, required=True)
@@ -208,12 +218,13 @@ def main() -> None:
             return  # another setup finished meanwhile
         try:
             downloads.mkdir(exist_ok=True)
-            needed = [OPENBLAS, LIBCLANG] + ([] if official else [TENSORFLOW, LLVM])
+            needed = [OPENBLAS, LIBCLANG, PLOTLY] + ([] if official else [TENSORFLOW, LLVM])
             wheels = {w.name: fetch(w, downloads) for w in needed}
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir()
             openblas(wheels[OPENBLAS.name], partial)
             libclang(wheels[LIBCLANG.name], partial)
+            plotly(wheels[PLOTLY.name], partial)
             if not official:
                 xla(wheels[TENSORFLOW.name], wheels[LLVM.name], partial, root / "src/runtime/shim/pjrt_registry.cc")
             (partial / "versions").write_text("".join(f"{w.name} {w.version}\n" for w in needed))

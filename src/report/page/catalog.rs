@@ -1,6 +1,6 @@
 //! What the report knows of each experiment: its place in the papers, what it shows, captions.
 
-use super::folder::Run;
+use super::grid::Grid;
 use super::headline;
 
 /// The uniform-phase SIREN paper.
@@ -26,7 +26,7 @@ pub struct Experiment {
     /// Captions of its figures by the beginning of their names.
     pub captions: &'static [(&'static str, &'static str)],
     /// The main numbers, ours.
-    pub ours: fn(&Run) -> Option<String>,
+    pub ours: fn(&[Grid]) -> Option<String>,
     /// And the paper's.
     pub printed: &'static str,
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::catalog::{self, Experiment};
 use super::chart::{self, Chart};
-use super::grid::Grid;
+use super::grid::{self, Grid};
 use super::record::Record;
 use crate::error::{Error, Result};
 use crate::files::reason;
@@ -188,7 +188,7 @@ impl Run {
 
     /// A table by its file name without extension.
     pub fn grid(&self, stem: &str) -> Option<&Grid> {
-        self.grids.iter().find(|g| g.stem == stem)
+        grid::grid(&self.grids, stem)
     }
 }
 

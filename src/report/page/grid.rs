@@ -36,6 +36,11 @@ pub struct Grid {
     pub rows: Vec<Vec<Cell>>,
 }
 
+/// A table by its file name without extension.
+pub(super) fn grid<'a>(grids: &'a [Grid], stem: &str) -> Option<&'a Grid> {
+    grids.iter().find(|g| g.stem == stem)
+}
+
 impl Grid {
     /// From `folder/stem.md`: a title behind `#`, notes, a pipe table.
     ///

@@ -1,7 +1,6 @@
 //! The main numbers of each experiment, from its tables.
 
-use super::folder::Run;
-use super::grid::{Cell, Grid};
+use super::grid::{Cell, Grid, grid};
 use crate::report::table::distinct;
 
 /// `value ± error` with the error's decimals, at least `decimals`, or the value alone where the error is no number.
@@ -31,8 +30,8 @@ fn minus(text: &str) -> String {
     text.replace('-', "\u{2212}")
 }
 
-fn table(run: &Run) -> Option<&Grid> {
-    run.grid("table")
+fn table(grids: &[Grid]) -> Option<&Grid> {
+    grid(grids, "table")
 }
 
 /// The smallest and the largest number of a column, in the rows that `of` takes.
@@ -52,8 +51,8 @@ fn to(range: (String, String)) -> String {
     if range.0 == range.1 { range.0 } else { format!("{} to {}", range.0, range.1) }
 }
 
-pub(super) fn spectrum(run: &Run) -> Option<String> {
-    let grid = run.grid("summary")?;
+pub(super) fn spectrum(grids: &[Grid]) -> Option<String> {
+    let grid = grid(grids, "summary")?;
     let (_, deepest) = range(grid, "depth", 0)?;
     let one = |init: &str| {
         let row = [init, deepest.as_str()];
@@ -65,8 +64,8 @@ pub(super) fn spectrum(run: &Run) -> Option<String> {
 }
 
 /// SNR of uniform-phase, and of the best of the others.
-pub(super) fn cameraman(run: &Run) -> Option<String> {
-    let grid = table(run)?;
+pub(super) fn cameraman(grids: &[Grid]) -> Option<String> {
+    let grid = table(grids)?;
     let (name, snr) = (grid.column("initialisation")?, grid.column("SNR")?);
     let one = |row: &Vec<Cell>| with_error(&row[snr], grid.column("± SNR").map(|e| &row[e]), 2);
     let matched = grid.rows.iter().find(|row| row[name].shown == "uniform-phase MM")?;
@@ -75,8 +74,8 @@ pub(super) fn cameraman(run: &Run) -> Option<String> {
     Some(format!("MM {} dB; best of the others {}: {}", one(matched), best[name].shown, one(best)))
 }
 
-pub(super) fn audio(run: &Run) -> Option<String> {
-    let grid = table(run)?;
+pub(super) fn audio(grids: &[Grid]) -> Option<String> {
+    let grid = table(grids)?;
     let (name, snr) = (grid.column("initialisation")?, grid.column("SNR")?);
     let short = |text: &str| text.replace("uniform-phase MM", "MM");
     let one = |row: &Vec<Cell>| format!("{}: {}", short(&row[name].shown), with_error(&row[snr], None, 1));
@@ -84,16 +83,16 @@ pub(super) fn audio(run: &Run) -> Option<String> {
 }
 
 /// MM over the best baseline, picture by picture.
-pub(super) fn sweep(run: &Run) -> Option<String> {
-    let grid = table(run)?;
+pub(super) fn sweep(grids: &[Grid]) -> Option<String> {
+    let grid = table(grids)?;
     let (name, ratio) = (grid.column("image")?, grid.column("MM / best")?);
     let one = |row: &Vec<Cell>| format!("{} {}", row[name].shown, row[ratio].shown);
     Some(format!("test MSE, MM / best baseline: {}", grid.rows.iter().map(one).collect::<Vec<_>>().join(", ")))
 }
 
 /// Best rates of uniform-phase at the smallest and the largest width, as the figure's curves have them.
-pub(super) fn mup(run: &Run) -> Option<String> {
-    let grid = table(run)?;
+pub(super) fn mup(grids: &[Grid]) -> Option<String> {
+    let grid = table(grids)?;
     let (init, scaling) = (grid.column("initialisation")?, grid.column("scaling")?);
     let (width, rate) = (grid.column("N")?, grid.column("log2 rate, geometric")?);
     let rows = |kind: &str| -> Vec<&Vec<Cell>> {
@@ -111,14 +110,14 @@ pub(super) fn mup(run: &Run) -> Option<String> {
     Some(format!("log2 of MM's best rate (geometric mean of the losses), N {first} to {last}: {}", kinds.join(", ")))
 }
 
-pub(super) fn weights(run: &Run) -> Option<String> {
-    let grid = run.grid("claims")?;
+pub(super) fn weights(grids: &[Grid]) -> Option<String> {
+    let grid = grid(grids, "claims")?;
     let cell = grid.rows.first()?.get(1)?;
     Some(format!("largest {}", cell.shown))
 }
 
-pub(super) fn table1(run: &Run) -> Option<String> {
-    let grid = table(run)?;
+pub(super) fn table1(grids: &[Grid]) -> Option<String> {
+    let grid = table(grids)?;
     let gap = to(range(grid, "Δ", 3)?);
     let faster = match range(grid, "speed-up", 2) {
         Some(values) => format!("; speed-up {}", to(values)),
@@ -130,8 +129,8 @@ pub(super) fn table1(run: &Run) -> Option<String> {
 }
 
 /// Differences to the baseline, by variant.
-pub(super) fn variants(run: &Run) -> Option<String> {
-    let grid = table(run)?;
+pub(super) fn variants(grids: &[Grid]) -> Option<String> {
+    let grid = table(grids)?;
     let name = grid.column("variant")?;
     let kinds = distinct(&grid.rows, |row| row[name].shown.as_str());
     let one = |kind: &str| {
@@ -143,29 +142,29 @@ pub(super) fn variants(run: &Run) -> Option<String> {
 }
 
 /// Final losses, by variant.
-pub(super) fn variants_named(run: &Run) -> Option<String> {
-    let grid = table(run)?;
+pub(super) fn variants_named(grids: &[Grid]) -> Option<String> {
+    let grid = table(grids)?;
     let (name, loss, error) = (grid.column("variant")?, grid.column("eval loss")?, grid.column("± eval")?);
     let one = |row: &Vec<Cell>| format!("{}: {}", row[name].shown, with_error(&row[loss], Some(&row[error]), 3));
     Some(format!("nats of {}", grid.rows.iter().map(one).collect::<Vec<_>>().join("; ")))
 }
 
-pub(super) fn multipliers(run: &Run) -> Option<String> {
-    let grid = table(run)?;
+pub(super) fn multipliers(grids: &[Grid]) -> Option<String> {
+    let grid = table(grids)?;
     let one = |kind: &str| Some(with_error(grid.cell(&[kind], "eval loss")?, grid.cell(&[kind], "± eval"), 3));
     Some(format!("annealed {}, fixed {} nats", one("annealed")?, one("fixed")?))
 }
 
-pub(super) fn cost(run: &Run) -> Option<String> {
-    let grid = table(run)?;
+pub(super) fn cost(grids: &[Grid]) -> Option<String> {
+    let grid = table(grids)?;
     let overhead = to(range(grid, "overhead", 0)?);
     let faster =
         range(grid, "est. speed-up", 2).map_or(String::new(), |r| format!(", {} times faster to the same loss", to(r)));
     Some(format!("{overhead} % overhead{faster}"))
 }
 
-pub(super) fn mismatch(run: &Run) -> Option<String> {
-    let grid = run.grid("by_sign")?;
+pub(super) fn mismatch(grids: &[Grid]) -> Option<String> {
+    let grid = grid(grids, "by_sign")?;
     Some(format!(
         "negative weights have {} of their target",
         with_error(grid.cell(&["negative"], "actual / target")?, None, 3)
@@ -173,8 +172,8 @@ pub(super) fn mismatch(run: &Run) -> Option<String> {
 }
 
 /// The scales at the end, as means over roles.
-pub(super) fn shapes(run: &Run) -> Option<String> {
-    let grid = run.grid("scales")?;
+pub(super) fn shapes(grids: &[Grid]) -> Option<String> {
+    let grid = grid(grids, "scales")?;
     let [scale, role, step, value] = ["scale", "role", "step", "value"].map(|name| grid.column(name));
     let (scale, role, step, value) = (scale?, role?, step?, value?);
     let last = |name: &str| {
@@ -188,8 +187,8 @@ pub(super) fn shapes(run: &Run) -> Option<String> {
     Some(format!("{}, {}, {} of their start, means over roles", last("e_w")?, last("l_w")?, last("m")?))
 }
 
-pub(super) fn growth(run: &Run) -> Option<String> {
-    let grid = run.grid("weights")?;
+pub(super) fn growth(grids: &[Grid]) -> Option<String> {
+    let grid = grid(grids, "weights")?;
     let one = |which: &str| grid.cell(&[which, "end", "all"], "max / start").map(|c| with_error(c, None, 1));
     Some(format!("the largest weight grows {} times, the baseline's {}", one("SEL")?, one("baseline")?))
 }
@@ -218,7 +217,7 @@ mod tests {
         for run in &runs {
             assert!(run.problems.is_empty(), "{:?}", run.problems);
             let experiment = run.experiment.expect("a known program");
-            let ours = (experiment.ours)(run);
+            let ours = (experiment.ours)(&run.grids);
             assert_eq!(ours.is_some(), experiment.program != "sel-curves", "{}", experiment.program);
             assert!(ours.is_none_or(|text| !text.contains("NaN") && !text.contains('?')), "{}", experiment.program);
         }

@@ -87,7 +87,7 @@ fn overview(runs: &[Run]) -> String {
              <td>{}</td><td>{}</td><td>{}</td><td>{}</td><td{seconds}>{}</td></tr>\n",
             section::anchor(run),
             escape(&name(run)),
-            escape(&run.experiment.and_then(|e| (e.ours)(run)).unwrap_or("–".into())),
+            escape(&run.experiment.and_then(|e| (e.ours)(&run.grids)).unwrap_or("–".into())),
             escape(run.experiment.map_or("–", |e| e.printed)),
             escape(place),
             or(record.preset()),

@@ -70,7 +70,7 @@ pub fn table(runs: &[Run], folder: &Path) -> String {
             text(&record.device().unwrap_or(NOT_RECORDED.into())),
             text(&record.day().unwrap_or(NOT_RECORDED.into())),
             time(run),
-            text(&run.experiment.and_then(|e| (e.ours)(run)).unwrap_or("–".into())),
+            text(&run.experiment.and_then(|e| (e.ours)(&run.grids)).unwrap_or("–".into())),
             text(run.experiment.map_or("–", |e| e.printed)),
         ];
         out += &format!("| {} |\n", cells.join(" | "));

@@ -85,7 +85,7 @@ fn one(run: &Run) -> String {
     out += &short(&facts);
     if let Some(experiment) = run.experiment {
         out += &format!("<p>{}</p>\n", escape(experiment.about));
-        if let Some(ours) = (experiment.ours)(run) {
+        if let Some(ours) = (experiment.ours)(&run.grids) {
             out += &format!(
                 "<dl class=\"main\"><div><dt>Ours</dt><dd>{}</dd></div><div><dt>Paper</dt><dd>{}</dd></div></dl>\n",
                 escape(&ours),

@@ -5,14 +5,18 @@
 #include <dlfcn.h>
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "xla/pjrt/c_api_client/pjrt_c_api_client.h"
 #include "xla/pjrt/pjrt_api.h"
 
 namespace {
@@ -127,7 +131,20 @@ absl::Status InitializePjrtPlugin(absl::string_view name) {
 
 }  // namespace pjrt
 
+// What is needed of xla/pjrt/c_api_client/pjrt_c_api_client.h, which takes half a minute to compile. The destructor is the
+// first virtual function of PjRtClient there too: deleting one through this declaration calls the same entry.
 namespace xla {
+
+class KeyValueStoreInterface;
+class PjRtClient {
+ public:
+  virtual ~PjRtClient();
+};
+using PjRtValueType = std::variant<std::string, bool, int64_t, std::vector<int64_t>, float>;
+
+absl::StatusOr<std::unique_ptr<PjRtClient>> WrapClientAroundCApi(
+    const PJRT_Api* api, const absl::flat_hash_map<std::string, PjRtValueType>& options,
+    std::shared_ptr<KeyValueStoreInterface> store);
 
 absl::StatusOr<std::unique_ptr<PjRtClient>> GetCApiClient(
     absl::string_view name, const absl::flat_hash_map<std::string, PjRtValueType>& options,
