@@ -1,4 +1,4 @@
-//! A program that JAX wrote, run and differentiated here: Newton's iteration for a square root, a `lax.while_loop`.
+//! A program that JAX wrote, run and differentiated here: Newton's iteration for √(|x| + 1), a `lax.while_loop`.
 //!
 //! JAX wrote the file by `jax.jit(f).lower(x).compile()` as HLO text. It holds the function only; the derivative is made
 //! here, from the imported graph. Run it with `cargo run --example jax_program_in`.
@@ -23,7 +23,7 @@ fn main() -> Result<()> {
 
     // It can be compiled as it is.
     let device = Device::open("cpu")?;
-    let x = Array::from_slice(&[3], &[4.0f32, 9.0, 16.0]);
+    let x = Array::from_slice(&[3], &[3.0f32, 8.0, 15.0]);
     let root = device.compile(&foreign.program()?)?.call(&[&x])?[0].to_f64_vec();
     println!("root {:.3} {:.3} {:.3}", root[0], root[1], root[2]);
 
@@ -33,7 +33,7 @@ fn main() -> Result<()> {
     let slope = jvp(&[f.outputs[0].1.clone()], &f.inputs, &[t.clone()])?.swap_remove(0);
     let program = Program::new("slope", &[f.inputs, vec![t]].concat(), &[("slope", slope)])?;
     let ones = Array::from_slice(&[3], &[1.0f32; 3]);
-    let slope = device.compile(&program)?.call(&[&x, &ones])?[0].to_f64_vec(); // 1 / (2 sqrt(x))
+    let slope = device.compile(&program)?.call(&[&x, &ones])?[0].to_f64_vec(); // 1 / (2 sqrt(x + 1))
     println!("slope {:.3} {:.3} {:.3}", slope[0], slope[1], slope[2]);
     Ok(())
 }

@@ -41,11 +41,11 @@ fn main() -> Result<()> {
     let data = [[-2.0f32, -1.0, 0.0, 1.0, 2.0], [-3.0, -1.0, 1.0, 3.0, 5.0]].map(|v| Array::from_slice(&[5], &v));
     let [x, y] = [device.put(&data[0])?, device.put(&data[1])?];
     let mut state = (0..7).map(|_| device.put(&Array::scalar(0f32))).collect::<Result<Vec<Buffer>>>()?;
-    for i in 0..=600 {
+    for i in 0..=400 {
         let mut results = step.run(&state.iter().chain([&x, &y]).collect::<Vec<_>>())?;
         let loss = results.pop().expect("the loss");
-        if i % 200 == 0 {
-            println!("step {i}: loss {:.4}", loss.to_host()?.to_vec::<f32>()?[0]);
+        if i % 100 == 0 {
+            println!("step {i}: loss {:.6}", loss.to_host()?.to_vec::<f32>()?[0]);
         }
         state = results;
     }
