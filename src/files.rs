@@ -156,6 +156,11 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
     text.to_lowercase()
 }
 
+/// The error for a file or folder that cannot be read.
+pub(crate) fn unreadable(path: impl AsRef<Path>, error: &std::io::Error) -> Error {
+    Error::file(path, format!("cannot be read: {}", reason(error)))
+}
+
 /// Temporary files are private; a finished one has the mode of the file it replaces, or the usual one of new files.
 #[cfg(unix)]
 fn set_mode(file: &File, path: &Path) -> std::io::Result<()> {

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::files::hex;
-use crate::files::reason;
+use crate::files::{hex, unreadable};
 use crate::nn::sel::Sel;
 
 /// Metadata entry `format` of a file of raw weights and scales.
@@ -52,7 +51,7 @@ impl Conversion {
     /// step differ in nothing else that is cheap to read.
     pub(super) fn digest(&self, source: &Path) -> Result<String> {
         let place = source.canonicalize().and_then(|path| Ok((path.metadata()?.modified()?, path)));
-        let place = place.map_err(|e| Error::file(source, format!("cannot be read: {}", reason(&e))))?;
+        let place = place.map_err(|e| unreadable(source, &e))?;
         let mut text = serde_json::to_vec(self).map_err(|e| Error::numeric("conversion", e))?;
         text.extend(format!("{place:?}").bytes());
         Ok(hex(&Sha256::digest(text)[..8]))

@@ -22,7 +22,7 @@ use hound::{SampleFormat, WavSpec, WavWriter};
 
 pub use self::fugue::fugue_subject;
 use crate::error::{Error, Result};
-use crate::files::{reason, write_bytes};
+use crate::files::{unreadable, write_bytes};
 
 /// One channel of sound.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,7 +116,7 @@ pub fn write_wav(path: impl AsRef<Path>, samples: &[f64], rate: u32, encoding: E
 
 /// The whole file, once its first bytes are those of a WAV.
 fn content(path: &Path) -> Result<Vec<u8>> {
-    let fail = |e: std::io::Error| Error::file(path, format!("cannot be read: {}", reason(&e)));
+    let fail = |e: std::io::Error| unreadable(path, &e);
     if path.is_dir() {
         return Err(Error::file(path, "is a folder; give a WAV file"));
     }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::files::{hex, reason};
+use crate::files::{hex, unreadable};
 
 /// The pictures of the SIREN experiments that `./setup --data` fetches: the paper's name, the file below `images/`.
 ///
@@ -128,7 +128,7 @@ fn bach_in(folder: &Path, given: Option<&Path>) -> Option<PathBuf> {
 /// **Errors** when it cannot be read.
 pub fn sha256(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
-    let fail = |e: std::io::Error| Error::file(path, format!("cannot be read: {}", reason(&e)));
+    let fail = |e: std::io::Error| unreadable(path, &e);
     let mut file = File::open(path).map_err(fail)?;
     let mut digest = Sha256::new();
     let mut block = vec![0; 1 << 16];

@@ -167,7 +167,7 @@ fn level(v: f64) -> u8 {
 
 /// The file's bytes, if it is not too large to be a picture.
 fn contents(path: &Path) -> Result<Vec<u8>> {
-    let fail = |e: std::io::Error| Error::file(path, format!("cannot be read: {}", reason(&e)));
+    let fail = |e: std::io::Error| crate::files::unreadable(path, &e);
     let file = File::open(path).map_err(fail)?;
     if file.metadata().map_err(fail)?.is_dir() {
         return Err(Error::file(path, "is a folder; give a PNG or JPEG file"));

@@ -11,6 +11,7 @@ use crate::array::Array;
 use crate::error::{Error, Result};
 
 pub use super::safetensors::Tensors;
+pub use crate::nn::layer_names::plain_name;
 
 /// Reads every array of a file, by its extension; `.npz` files have no metadata.
 ///
@@ -22,18 +23,6 @@ pub fn read(path: impl AsRef<Path>) -> Result<Tensors> {
         Some("safetensors") => safetensors::read(path),
         _ => Err(Error::file(path, "expected a .safetensors or .npz file")),
     }
-}
-
-/// The path of a pytree's leaf with dots between its parts, however it is written: `params['Dense_0']['kernel']`,
-/// `params/Dense_0/kernel` and `.params.Dense_0.kernel` are all `params.Dense_0.kernel`.
-///
-/// ```
-/// use sinexp::interop::arrays::plain_name;
-/// assert_eq!(plain_name("model.layers[0].weight"), "model.layers.0.weight");
-/// ```
-pub fn plain_name(name: &str) -> String {
-    let parts = name.split(['.', '/', '[', ']', '\'', '"']).map(str::trim).filter(|p| !p.is_empty());
-    parts.collect::<Vec<_>>().join(".")
 }
 
 /// The same with all punctuation alike, as in `params__Dense_0____kernel__`, which is what HLO text makes of such a path.

@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use npyz::npz::NpzArchive;
-use npyz::{DType as NpyType, Order, TypeChar};
+use npyz::{DType as NpyType, NpyFile, Order, TypeChar};
+use zip::ZipArchive;
 
 use crate::array::{Array, DType, Weights};
 use crate::error::{Error, Result};
-use crate::files::reason;
+use crate::files::{reason, unreadable};
 
 /// Reads every array, whatever its order in memory.
 ///
@@ -25,12 +25,14 @@ use crate::files::reason;
 pub fn read(path: impl AsRef<Path>) -> Result<Weights> {
     let path = path.as_ref();
     let damaged = |e: std::io::Error| Error::file(path, format!("is no .npz file that can be read: {}", reason(&e)));
-    let file = File::open(path).map_err(|e| Error::file(path, format!("cannot be read: {}", reason(&e))))?;
-    let mut archive = NpzArchive::new(file).map_err(damaged)?;
-    let names: Vec<String> = archive.array_names().map(str::to_owned).collect();
+    let file = File::open(path).map_err(|e| unreadable(path, &e))?;
+    let mut archive = ZipArchive::new(file).map_err(|e| damaged(e.into()))?;
     let mut arrays = BTreeMap::new();
-    for name in names {
-        let Some(array) = archive.by_name(&name).map_err(damaged)? else { continue };
+    for i in 0..archive.len() {
+        let member = archive.by_index(i).map_err(|e| damaged(e.into()))?;
+        let name = member.name().map_err(|e| damaged(e.into()))?;
+        let Some(name) = name.strip_suffix(".npy").map(str::to_owned) else { continue };
+        let array = NpyFile::new(member).map_err(damaged)?;
         let fail = |why: String| Error::tensor(&name, format!("{why} in {}", path.display()));
         let dtype = element_type(&array.dtype())
             .ok_or_else(|| fail(format!("has element type {}, which is not supported,", array.dtype().descr())))?;

@@ -39,7 +39,7 @@ use safetensors::tensor::Metadata;
 use self::header::{Header, Unknown, one_line, read_header};
 use crate::array::{Array, DType};
 use crate::error::{Error, Result};
-use crate::files::reason;
+use crate::files::{reason, unreadable};
 
 pub use self::decode::{is_real, to_f32, to_f64};
 pub use self::shards::{ShardFile, ShardTensor, Shards};
@@ -156,9 +156,9 @@ impl Reader {
             .ok_or_else(|| fail(format!("has element type {:?}, which is not supported,", info.dtype)))?;
         let (start, end) = info.data_offsets;
         let mut bytes = vec![0u8; end - start];
-        let unreadable = |e: std::io::Error| Error::file(&self.path, format!("cannot be read: {}", reason(&e)));
-        self.file.seek(SeekFrom::Start(self.data_start + start as u64)).map_err(unreadable)?;
-        self.file.read_exact(&mut bytes).map_err(unreadable)?;
+        let broken = |e: std::io::Error| unreadable(&self.path, &e);
+        self.file.seek(SeekFrom::Start(self.data_start + start as u64)).map_err(broken)?;
+        self.file.read_exact(&mut bytes).map_err(broken)?;
         array(dtype, &info.shape, bytes).map_err(fail)
     }
 }
@@ -173,12 +173,12 @@ fn array(dtype: DType, dims: &[usize], bytes: Vec<u8>) -> Result<Array, String> 
 
 /// A file to read from, and its length.
 fn open_file(path: &Path) -> Result<(File, u64)> {
-    let unreadable = |e: std::io::Error| Error::file(path, format!("cannot be read: {}", reason(&e)));
+    let fail = |e: std::io::Error| unreadable(path, &e);
     if path.is_dir() {
         return Err(Error::file(path, "is a folder; give a .safetensors file"));
     }
-    let file = File::open(path).map_err(unreadable)?;
-    let length = file.metadata().map_err(unreadable)?.len();
+    let file = File::open(path).map_err(fail)?;
+    let length = file.metadata().map_err(fail)?.len();
     Ok((file, length))
 }
 

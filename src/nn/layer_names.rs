@@ -22,7 +22,18 @@ use std::fmt;
 
 use crate::array::Weights;
 use crate::error::{Error, Result};
-use crate::interop::arrays::plain_name;
+
+/// The path of a pytree's leaf with dots between its parts, however it is written: `params['Dense_0']['kernel']`,
+/// `params/Dense_0/kernel` and `.params.Dense_0.kernel` are all `params.Dense_0.kernel`.
+///
+/// ```
+/// use sinexp::nn::layer_names::plain_name;
+/// assert_eq!(plain_name("model.layers[0].weight"), "model.layers.0.weight");
+/// ```
+pub fn plain_name(name: &str) -> String {
+    let parts = name.split(['.', '/', '[', ']', '\'', '"']).map(str::trim).filter(|p| !p.is_empty());
+    parts.collect::<Vec<_>>().join(".")
+}
 
 /// Which way a weight matrix lies in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::files::{hex, reason, write_bytes};
+use crate::files::{hex, reason, unreadable, write_bytes};
 use crate::report::{Table, TableFormat};
 
 /// The first 16 hexadecimal digits of the SHA-256 of the configuration as JSON with sorted keys. The same on every
@@ -198,7 +198,7 @@ impl Store {
     }
 
     fn files(&self) -> Result<Vec<PathBuf>> {
-        let fail = |e: std::io::Error| Error::file(&self.folder, format!("cannot be read: {}", reason(&e)));
+        let fail = |e: std::io::Error| unreadable(&self.folder, &e);
         let entries = fs::read_dir(&self.folder).map_err(fail)?;
         let paths = entries.map(|e| e.map(|e| e.path())).collect::<std::io::Result<Vec<_>>>().map_err(fail)?;
         Ok(paths.into_iter().filter(|p| p.is_file() && !name(p).starts_with('.')).collect())

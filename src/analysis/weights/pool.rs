@@ -4,11 +4,31 @@ use super::central::Central;
 use super::count::Counted;
 use super::order::{Known, Order, Questions, end};
 use super::role::Fans;
-use super::survey::Wanted;
 use super::xavier::Xavier;
 
 /// Fewest order statistics for Hill's index.
 pub const LEAST_TAIL: u64 = 10;
+
+/// What to compute.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Percentiles of w and |w|, in percent.
+    pub percents: Vec<f64>,
+    /// Magnitudes above which weights are counted.
+    pub thresholds: Vec<f64>,
+    /// Share of the largest magnitudes that Hill's index is estimated from: k = this share of the count, rounded, at least
+    /// [`LEAST_TAIL`](super::LEAST_TAIL) (or none, where that is a tenth of the count or more).
+    pub tail: f64,
+    /// Matrices of at most so many elements get a stable rank.
+    pub stable_rank: usize,
+    /// More thresholds for all matrices together.
+    pub curve: Vec<f64>,
+    /// Percentiles for all matrices together.
+    pub fine_percents: Vec<f64>,
+    /// Histogram bins over all matrices together, of equal width, symmetric about 0. The last millionth of the weights is left
+    /// out where it is more than twice as large as the others.
+    pub bins: usize,
+}
 
 /// Statistics of a set of weights, over the finite ones.
 #[derive(Clone, Debug)]

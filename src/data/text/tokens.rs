@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 
-use super::corpus::unreadable;
 use crate::error::{Error, Result};
-use crate::files::map;
+use crate::files::{map, unreadable};
 
 /// How a token is stored: an unsigned integer, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

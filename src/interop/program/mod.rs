@@ -33,7 +33,7 @@ use self::signature::row_major;
 pub(crate) use self::signature::without_attribute;
 pub use self::signature::{Port, Signature};
 use crate::error::{Error, Result};
-use crate::files::reason;
+use crate::files::unreadable;
 use crate::graph::{Program, Shape};
 use crate::interop::jax_export::Exported;
 use crate::runtime::translate::{hlo_text_to_proto, proto_to_hlo_text, stablehlo_to_proto, stablehlo_version};
@@ -63,7 +63,7 @@ impl Foreign {
         if path.is_dir() {
             return Err(Error::file(path, "is a folder; give a program"));
         }
-        let bytes = std::fs::read(path).map_err(|e| Error::file(path, format!("cannot be read: {}", reason(&e))))?;
+        let bytes = std::fs::read(path).map_err(|e| unreadable(path, &e))?;
         let extension = path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
         Self::from_bytes(&bytes, &extension).map_err(|e| Error::file(path, in_one_line(&e)))
     }

@@ -16,7 +16,7 @@ use super::header::{Header, MAX_HEADER, Unknown, distinct_names, one_line, read_
 use super::{Dtype, array, from_file, open_file};
 use crate::array::Array;
 use crate::error::{Error, Result};
-use crate::files::{map, reason, release};
+use crate::files::{map, reason, release, unreadable};
 
 /// One or many safetensors files as one set of tensors, memory-mapped: nothing is read before it is asked for.
 pub struct Shards {
@@ -176,8 +176,8 @@ impl Shards {
         use std::os::unix::fs::FileExt;
         let file = &self.files[tensor.file];
         room.resize(part.len(), 0);
-        let unreadable = |e| Error::file(&file.path, format!("cannot be read: {}", reason(&e)));
-        file.file.read_exact_at(room, (tensor.place.start + part.start) as u64).map_err(unreadable)
+        let fail = |e| unreadable(&file.path, &e);
+        file.file.read_exact_at(room, (tensor.place.start + part.start) as u64).map_err(fail)
     }
 
     /// Copies a range of the tensor's bytes into `room`, whose content is replaced.
@@ -198,8 +198,8 @@ impl Shards {
     fn add(&mut self, path: &Path) -> Result<Option<usize>> {
         let opened = open_file(path).and_then(|(file, length)| {
             let header = read_header(&file, length, Unknown::AsBytes).map_err(|reason| Error::file(path, reason))?;
-            let unreadable = |e: std::io::Error| Error::file(path, format!("cannot be read: {}", reason(&e)));
-            Ok((map(&file).map_err(unreadable)?, file, header))
+            let fail = |e: std::io::Error| unreadable(path, &e);
+            Ok((map(&file).map_err(fail)?, file, header))
         });
         let (map, opened_file, header) = match opened {
             Ok(opened) => opened,
@@ -306,12 +306,9 @@ fn source(path: &Path) -> Result<Source> {
         let json = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"));
         return Ok(if json { Source::Index(path.to_owned()) } else { Source::Files(vec![path.to_owned()]) });
     }
-    let unreadable = |e: std::io::Error| Error::file(path, format!("cannot be read: {}", reason(&e)));
-    let entries: Vec<PathBuf> = fs::read_dir(path)
-        .map_err(unreadable)?
-        .map(|e| e.map(|e| e.path()))
-        .collect::<Result<_, _>>()
-        .map_err(unreadable)?;
+    let fail = |e: std::io::Error| unreadable(path, &e);
+    let entries: Vec<PathBuf> =
+        fs::read_dir(path).map_err(fail)?.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(fail)?;
     let ending = |end: &str| -> Vec<PathBuf> {
         let ends = |p: &&PathBuf| p.file_name().is_some_and(|n| n.to_string_lossy().ends_with(end)) && !p.is_dir();
         let mut found: Vec<PathBuf> = entries.iter().filter(ends).cloned().collect();
