@@ -129,9 +129,9 @@ def whole_process(command: list[str]) -> tuple[float, float]:
 
 
 def spectrum(rounds: int) -> None:
-    subprocess.run(["cargo", "build", "--release", "--quiet", "--bin", "spectrum"], cwd=ROOT, check=True)
+    subprocess.run(["cargo", "build", "--quiet", "--bin", "spectrum"], cwd=ROOT, check=True)
     with tempfile.TemporaryDirectory() as folder:
-        ours = ["target/release/spectrum", "--out", f"{folder}/ours"]
+        ours = ["target/debug/spectrum", "--out", f"{folder}/ours"]
         theirs = [sys.executable, "python/benchmarks/spectrum_jax.py", "--out", f"{folder}/jax"]
         whole_process(ours), whole_process(theirs)
         pairs = [(whole_process(ours), whole_process(theirs)) for _ in range(rounds)]

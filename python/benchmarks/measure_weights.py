@@ -1,7 +1,7 @@
 """Peak memory and speed of `weights` on a large synthetic checkpoint, beside reading its bytes with cat.
 
 Usage: python/benchmarks/measure_weights.py [--dtype bf16|f32] [--gigabytes 8] [--rounds 3] [--folder /tmp]. Builds nothing: uses
-target/release/weights (or --binary). The checkpoint (four shards and an index) is removed afterwards.
+target/debug/weights (or --binary). The checkpoint (four shards and an index) is removed afterwards.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("/tmp"))
     parser.add_argument("--format", default="csv,parquet,md", help="of the results; png and svg add the figures' time")
     parser.add_argument("--out", type=Path, default=Path("/dev/shm"), help="for the results: fsync on a busy disk takes long")
-    parser.add_argument("--binary", type=Path, default=Path("target/release/weights"))
+    parser.add_argument("--binary", type=Path, default=Path("target/debug/weights"))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as name, tempfile.TemporaryDirectory(dir=given.out) as out:
         folder = Path(name)

@@ -22,9 +22,9 @@ use super::outcome::{Outcome, training_seconds};
 use super::runner::Keep;
 use crate::cli::say;
 use crate::error::Result;
-use crate::report::siren::sweeps::{RatePanel, rate_figure};
 use crate::experiment::output::conclude;
 use crate::experiment::preset::Preset;
+use crate::report::siren::sweeps::{RatePanel, rate_figure};
 use crate::report::style::label;
 use crate::report::{FigureFiles, Table, TableFormat};
 
