@@ -6,7 +6,7 @@
 //! ```
 //! use hlograd::{array::{Array, DType}, error::Error};
 //! let error = Array::from_bytes(DType::F32, &[2], [0u8; 4]).unwrap_err();
-//! assert_eq!(error.to_string(), "array f32[2]: 4 bytes given, its shape needs 8");
+//! assert_eq!(error.to_string(), "array float32[2]: 4 bytes given, its shape needs 8");
 //! assert!(matches!(error, Error::Numeric { .. }) && error.is_user_mistake());
 //! ```
 
