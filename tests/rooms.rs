@@ -1,4 +1,5 @@
-//! The house as the compiler does not check it: no file imports another in a circle, and no room one that lies above it.
+//! The house as the compiler does not check it: no room imports one that lies above it, and no file another in a circle,
+//! but for the circles that are listed here and not yet opened.
 //!
 //! Read from the text: `use` lines, and paths that begin with `crate::` or `super::` anywhere outside of comments and
 //! unit tests. A name that a folder's `mod.rs` only hands on counts as the file's that defines it.
@@ -14,14 +15,23 @@ use regex::Regex;
 struct House {
     root: &'static str,
     floors: &'static [&'static [&'static str]],
+    /// Circles that are still there. Nobody adds to this list: a circle that is new fails the test, and so does one on the
+    /// list that is gone, until it is taken off.
+    circles: &'static [&'static str],
 }
 
 const HOUSES: &[House] = &[
     House {
         root: "crates/hlograd/src/lib.rs",
         floors: &[&["error"], &["array"], &["random", "graph"], &["transform"], &["import"]],
+        circles: &[
+            "graph::function graph::infer graph::op graph::rewrite graph::tensor",
+            "import import::build import::convolution import::index import::known import::ops import::reduce",
+            "transform::control transform::grad transform::jvp transform::vjp_rules",
+            "transform::vmap transform::vmap_control transform::vmap_rules",
+        ],
     },
-    House { root: "crates/panelplot/src/lib.rs", floors: &[] },
+    House { root: "crates/panelplot/src/lib.rs", floors: &[], circles: &[] },
     House {
         root: "src/lib.rs",
         floors: &[
@@ -37,10 +47,16 @@ const HOUSES: &[House] = &[
             &["report/page", "catalog", "experiment"],
             &["experiment/siren", "experiment/sel"],
         ],
+        circles: &[
+            "catalog catalog::choices",
+            "catalog::function catalog::names",
+            "runtime::buffer runtime::device runtime::executable runtime::plugin",
+            "train::language::folded train::language::pretrained",
+        ],
     },
-    House { root: "src/bin/hlo/main.rs", floors: &[] },
-    House { root: "src/bin/sel/main.rs", floors: &[] },
-    House { root: "src/bin/spectrum/main.rs", floors: &[] },
+    House { root: "src/bin/hlo/main.rs", floors: &[], circles: &[] },
+    House { root: "src/bin/sel/main.rs", floors: &[], circles: &[] },
+    House { root: "src/bin/spectrum/main.rs", floors: &[], circles: &[] },
 ];
 
 /// The source of one file, and what it takes from where.
@@ -53,17 +69,26 @@ struct Module {
     hands_on: Vec<(String, Vec<String>)>,
 }
 
-type Modules = BTreeMap<Vec<String>, Module>;
+/// A module's path from its crate's root.
+type ModulePath = Vec<String>;
+type Modules = BTreeMap<ModulePath, Module>;
+/// From each module to those that it takes from.
+type Arrows = BTreeMap<ModulePath, BTreeSet<ModulePath>>;
 
 #[test]
-fn no_circles_and_no_arrows_upwards() {
+fn no_new_circles_and_no_arrows_upwards() {
     let mut wrong = Vec::new();
     for house in HOUSES {
         let modules = read(Path::new(house.root));
         assert!(modules.len() > 1, "{}: nothing was read", house.root);
         let arrows = arrows(&modules);
         assert!(arrows.values().any(|to| !to.is_empty()), "{}: no arrow was found", house.root);
-        wrong.extend(circle(&arrows).map(|c| format!("{}: a circle: {}", house.root, c.join(" -> "))));
+        let circles: Vec<String> = circles(&arrows).iter().map(|circle| circle.join(" ")).collect();
+        let known = || house.circles.iter().map(|circle| circle.to_string());
+        let new = circles.iter().filter(|circle| !known().any(|k| k == **circle));
+        wrong.extend(new.map(|circle| format!("{}: a circle: {circle}", house.root)));
+        let gone = known().filter(|circle| !circles.contains(circle));
+        wrong.extend(gone.map(|circle| format!("{}: take this circle off the list, it is gone: {circle}", house.root)));
         wrong.extend(upward(house, &modules, &arrows));
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
@@ -88,9 +113,8 @@ fn circles_and_arrows_upwards_are_seen() {
     let root = folder.path().join("lib.rs");
     let modules = read(&root);
     let arrows = arrows(&modules);
-    let found = circle(&arrows).expect("a and b").join(" ");
-    assert!(found.contains("high::a") && found.contains("high::b"), "{found}");
-    let house = House { root: "lib.rs", floors: &[&["low"], &["high"]] };
+    assert_eq!(circles(&arrows), [["high::a", "high::b"]]);
+    let house = House { root: "lib.rs", floors: &[&["low"], &["high"]], circles: &[] };
     assert_eq!(upward(&house, &modules, &arrows).len(), 1);
 }
 
@@ -191,37 +215,35 @@ fn defines(module: &Module, name: &str) -> bool {
     Regex::new(&format!(r"\b(?:{kinds}) {}\b", regex::escape(name))).is_ok_and(|r| r.is_match(&module.text))
 }
 
-fn arrows(modules: &Modules) -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
+fn arrows(modules: &Modules) -> Arrows {
     let to = |path: &Vec<String>, m: &Module| {
         m.takes.iter().filter_map(|t| owner(modules, t)).filter(|t| t != path).collect::<BTreeSet<_>>()
     };
     modules.iter().map(|(path, m)| (path.clone(), to(path, m))).collect()
 }
 
-/// A circle, if there is one: what cannot be reached only through files that are done already is in one or leads to one.
-fn circle(arrows: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> Option<Vec<String>> {
-    let mut left = arrows.clone();
-    loop {
-        let done: Vec<_> =
-            left.iter().filter(|(_, to)| to.iter().all(|t| !left.contains_key(t))).map(|f| f.0.clone()).collect();
-        if done.is_empty() {
-            break;
-        }
-        done.iter().for_each(|d| drop(left.remove(d)));
+/// The circles: sets of files that reach each other, each sorted.
+fn circles(arrows: &Arrows) -> Vec<Vec<String>> {
+    let reach: BTreeMap<&ModulePath, _> = arrows.keys().map(|from| (from, reached(arrows, from))).collect();
+    let mut all = BTreeSet::new();
+    for a in arrows.keys() {
+        let circle = reach[a].iter().filter(|b| reach[*b].contains(a));
+        all.insert(circle.map(|module| module.join("::")).collect());
     }
-    // From any that is left, each step stays among those left: it comes back somewhere.
-    let mut walk = vec![left.keys().next()?.clone()];
-    loop {
-        let next = left[walk.last()?].iter().find(|t| left.contains_key(*t))?.clone();
-        if let Some(at) = walk.iter().position(|w| *w == next) {
-            return Some(walk[at..].iter().chain([&next]).map(|m| m.join("::")).collect());
-        }
-        walk.push(next);
+    all.into_iter().filter(|circle: &Vec<String>| !circle.is_empty()).collect()
+}
+
+/// All that a module takes from, and what those do; itself too if it is in a circle.
+fn reached<'a>(arrows: &'a Arrows, from: &'a ModulePath) -> BTreeSet<&'a ModulePath> {
+    let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
+    while let Some(at) = left.pop() {
+        left.extend(arrows[at].iter().filter(|to| seen.insert(*to)));
     }
+    seen
 }
 
 /// The arrows that run to a higher floor or to a neighbour, a line each. Every room must have a floor.
-fn upward(house: &House, modules: &Modules, arrows: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> Vec<String> {
+fn upward(house: &House, modules: &Modules, arrows: &Arrows) -> Vec<String> {
     let place = |path: &[String]| {
         let names = [path.iter().take(2).cloned().collect::<Vec<_>>().join("/"), path.first().cloned()?];
         names.iter().find_map(|n| {
