@@ -94,8 +94,13 @@ fn stand_ins(folder: &Path) {
     };
     script("setup", "#!/bin/sh\nwhile [ \"${1#--}\" != \"$1\" ]; do shift; done\nexec \"$@\"\n");
     let built = Path::new(env!("CARGO_BIN_EXE_hlo")).parent().expect("a folder").display().to_string();
+    // Of examples, which other tests run, it only says whether they are there.
+    let root = env!("CARGO_MANIFEST_DIR");
     let cargo = format!(
-        "#!/bin/sh\n[ \"$1\" = run ] || exit 9\nshift\n[ \"$1\" = --release ] && shift\n[ \"$1\" = --bin ] || exit 9\n\
+        "#!/bin/sh\n[ \"$1\" = run ] || exit 9\nshift\n\
+         if [ \"$3\" = --example ]; then ls '{root}'/crates/\"$2\"/examples/\"$4\".rs && echo Usage: && exit; fi\n\
+         if [ \"$1\" = --example ]; then ls '{root}'/*/\"$2\".rs '{root}'/crates/*/examples/\"$2\".rs | grep . && echo Usage: && exit; fi\n\
+         [ \"$1\" = --bin ] || exit 9\n\
          name=$2\nshift 2\n[ \"$1\" = -- ] && shift\nexec '{built}'/\"$name\" \"$@\" $BEHIND\n"
     );
     script("cargo", &cargo);
