@@ -17,7 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from common import ROOT
+
 PYTHON = ROOT / ".browser/bin/python"
 try:
     from playwright.sync_api import Page, sync_playwright

@@ -26,7 +26,8 @@ import numpy as np
 from safetensors.numpy import load_file
 from scipy import ndimage
 
-ROOT = Path(__file__).resolve().parents[2]
+from common import ROOT
+
 # N, L, largest dimension of the training grid.
 CASES = [(16, 11, 128), (64, 5, 32)]
 # Relative, of a loss.

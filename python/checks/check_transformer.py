@@ -24,9 +24,10 @@ import jax.numpy as jnp
 import numpy as np
 from safetensors.numpy import load_file
 from scipy import stats
+
+from common import ROOT
 from models.transformer import Gpt, Optimizer, Params, Sel, effective, initial, invert, loss, stack, start, train_step
 
-ROOT = Path(__file__).resolve().parents[2]
 MODEL = Gpt(width=64, depth=2, heads=4, vocabulary=256)
 OPTIMIZER = Optimizer(rate=1e-3, warmup=4, steps=12)
 BATCH, SEQUENCE = 2, 32
